@@ -3,8 +3,10 @@
 use tokio_postgres::{Client, Row, SimpleQueryMessage};
 
 use super::change::RelayFacts;
+use super::lock::swept;
 use super::position;
 use crate::database::{Error, Session, quote_literal};
+use crate::late::Swept;
 use crate::position::{Position, Timestamp};
 
 /// The names stand in a sub-select for the reason that [`crate::source::table`] gives; without the cast, its rows would be
@@ -44,6 +46,8 @@ pub struct Standing {
     pub rule: Option<String>,
     /// What its position was compared by.
     pub order: Option<String>,
+    /// Up to where the late rows at or below its position have been found.
+    pub swept: Option<Swept>,
 }
 
 /// An open circuit: the sink is out, and one relay at a time tries it.
@@ -108,6 +112,7 @@ fn standing(row: &Row) -> Result<Standing, tokio_postgres::Error> {
         rule: row.try_get(16)?,
         requested: row.try_get(17)?,
         order: row.try_get(18)?,
+        swept: swept(row.try_get(19)?, row.try_get(20)?),
     })
 }
 

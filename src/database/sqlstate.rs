@@ -56,7 +56,7 @@ const TABLE: &[Meaning] = &[
         about: "the statement was cancelled: it took longer than 3/5 of the longest turn.deadline, or an administrator cancelled it",
         cure: Cure::Again,
         hint: "The relay retries. If it persists, PostgreSQL takes too long to read a row, the first after the position that \
-               `outbox-relay cursor show NAME` prints, or it waits for a lock (pg_locks): raise turn.deadline, publish fewer columns, \
+               `outbox-relay cursor show NAME` prints, or to plan a statement over thousands of partitions, or it waits for a lock (pg_locks): raise turn.deadline, publish fewer columns, \
                or end the session that holds the lock.",
     },
     Meaning {
@@ -83,12 +83,6 @@ const TABLE: &[Meaning] = &[
         cure: Cure::Again,
         hint: "The message names what is not ready. A database that accepts no connections: as a superuser, `ALTER DATABASE NAME \
                ALLOW_CONNECTIONS true`; a materialized view without rows: `REFRESH MATERIALIZED VIEW`.",
-    },
-    Meaning {
-        states: &["57P05"],
-        about: "the session was idle for longer than idle_session_timeout",
-        cure: Cure::Again,
-        hint: "The relay connects again by itself. If it persists: `ALTER ROLE NAME SET idle_session_timeout = 0`.",
     },
     Meaning {
         states: &["55"],

@@ -146,7 +146,8 @@ impl HttpSink {
             .filter(|rate| rate.is_finite() && *rate > 0.0)
             .and_then(|rate| Duration::try_from_secs_f64(1.0 / rate).ok());
         let connections = Connections::new(client, config.timeout);
-        let (access, once) = (Box::new(Access::new(config.access.clone())), config.once.clone());
+        let access = Box::new(Access::new(config.access.clone(), config.timeout));
+        let once = config.once.clone();
         Ok(Self { connections, access, requests, preset, min_interval, once })
     }
 
@@ -222,16 +223,17 @@ impl HttpPublication<'_> {
             if self.in_flight || self.cut || self.stopped.is_some() {
                 return Flow::Stop;
             }
-            if self.too_early() || self.mode.is_over() {
-                self.cut = true;
-                return Flow::Stop;
-            }
             match self.sink.token().await {
                 Ok(token) => self.token = token,
                 Err(failure) => {
                     self.stopped = Some(failure);
                     return Flow::Stop;
                 }
+            }
+            // After a wait for a token, too: no request begins for which there is no time any more.
+            if self.too_early() || self.mode.is_over() {
+                self.cut = true;
+                return Flow::Stop;
             }
             match self.request(&message) {
                 Ok(request) => self.send(request).await,
@@ -278,7 +280,7 @@ impl HttpPublication<'_> {
             Err(answer) => answer,
         };
         self.in_flight = false;
-        self.stopped = self.sink.failure(answer, self.token.as_ref()).await;
+        self.stopped = self.sink.failure(answer, self.token.as_ref());
     }
 
     pub(super) fn finish(self) -> Published {

@@ -4,6 +4,7 @@
 //! between its tokens.
 
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
@@ -20,6 +21,8 @@ pub struct Config {}
 pub struct StdoutSink {
     /// As a JSON string.
     relay: String,
+    /// The last write failed, perhaps in the midst of a line.
+    is_torn: AtomicBool,
 }
 
 /// One turn's lines.
@@ -36,7 +39,7 @@ impl StdoutSink {
     /// A sink that prints `relay` in every line.
     #[must_use]
     pub fn new(_config: &Config, relay: &str) -> Self {
-        Self { relay: json(relay) }
+        Self { relay: json(relay), is_torn: AtomicBool::new(false) }
     }
 
     pub(super) fn fields(&self) -> &[Field] {
@@ -58,6 +61,9 @@ impl StdoutPublication<'_> {
             return Flow::Stop;
         }
         let mut lines = Vec::with_capacity(batch.bytes() + 128 * batch.len());
+        if self.sink.is_torn.load(Relaxed) {
+            lines.push(b'\n');
+        }
         for message in batch.messages() {
             self.sink.append(&mut lines, &message, self.mark);
         }
@@ -70,6 +76,7 @@ impl StdoutPublication<'_> {
             Ok(()) => self.acknowledged += batch.len(),
             Err(error) => self.stopped = Some(closed(&error)),
         }
+        self.sink.is_torn.store(self.stopped.is_some(), Relaxed);
         self.in_flight = false;
         if self.stopped.is_some() { Flow::Stop } else { Flow::Continue }
     }
@@ -105,11 +112,7 @@ fn closed(error: &io::Error) -> Failure {
             "The reader of this program's output has closed it: start it again with a reader",
         )
     } else {
-        (
-            Class::Retry,
-            "stdout_write",
-            "Correct what the message names, a full disk perhaps. The rows are written again from the first one on",
-        )
+        (Class::Retry, "stdout_write", "Correct what the message names, a full disk perhaps")
     };
     Failure {
         class,

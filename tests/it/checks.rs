@@ -200,6 +200,36 @@ async fn check_finds_what_keeps_the_relay_from_its_own_tables() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn table_of_thousands_of_partitions_is_delivered_with_the_deadline_that_check_prints() {
+    let database = database().await;
+    let owner = database.connect("postgres").await;
+    let table = "CREATE TABLE public.bookings (id bigint GENERATED ALWAYS AS IDENTITY, created_at timestamptz NOT NULL DEFAULT \
+                 clock_timestamp(), payload text, PRIMARY KEY (created_at, id)) PARTITION BY RANGE (created_at); \
+                 CREATE TABLE public.past PARTITION OF bookings DEFAULT; GRANT SELECT ON bookings TO relay";
+    owner.batch_execute(table).await.unwrap();
+    for first in (0..1500).step_by(500) {
+        let make = format!(
+            "DO $$ BEGIN FOR n IN {first}..{first} + 499 LOOP EXECUTE format('CREATE TABLE public.p%s PARTITION OF bookings FOR VALUES \
+             FROM (%L) TO (%L)', n, timestamptz '2030-01-01' + n * interval '1 day', timestamptz '2030-01-02' + n * interval '1 day'); \
+             END LOOP; END $$"
+        );
+        owner.batch_execute(&make).await.unwrap();
+    }
+    owner.batch_execute("INSERT INTO bookings DEFAULT VALUES").await.unwrap();
+    let text = toml(&database, "relay", None, &stdout_relay("r", ""));
+    let (code, out, _) = outbox_relay(&text, &["check", "-o", "json", "--timeout", "60s"]).await;
+    println!("{out}");
+    let document = json(&out);
+    let found = finding(&document, "many_partitions").unwrap_or_else(|| panic!("{code:?} {out}"));
+    assert_eq!(found["fix_setting"], "Write deadline = \"8s\" under [relay.turn], or detach old partitions.");
+    let text = text.replace("[relay.source.stream]", "[relay.turn]\ndeadline = \"8s\"\n[relay.source.stream]");
+    let (_, out, _) = outbox_relay(&text, &["check", "-o", "json", "--timeout", "60s"]).await;
+    assert!(finding(&json(&out), "many_partitions").is_none(), "{out}");
+    let process = Process::spawn(&text, &["run"]);
+    eventually(PATIENCE * 6, async || !process.out().is_empty()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn check_warns_of_a_configuration_without_relays() {
     let database = database().await;
     let (code, out, _) = outbox_relay(&toml(&database, "relay", None, ""), &["check", "-o", "json"]).await;

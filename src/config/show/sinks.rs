@@ -125,6 +125,9 @@ fn http_access(lines: &mut TomlLines, config: &crate::sink::http::access::Config
             lines.text(key, value);
         }
     }
+    if let Some(file) = &oauth2.ca_file {
+        lines.text("ca_file", &file.display().to_string());
+    }
     let auth = CLIENT_AUTHS.iter().find(|(_, auth)| *auth == oauth2.client_auth).map_or("", |(word, _)| word);
     lines.text("client_auth", auth);
 }

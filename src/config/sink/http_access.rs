@@ -41,6 +41,7 @@ fn oauth2(section: &Section<'_>) -> Option<oauth2::Config> {
     let client_secret_file = table.require("client_secret_file", value::path, fix);
     let scope = table.read("scope", value::text);
     let audience = table.read("audience", value::text);
+    let ca_file = table.read("ca_file", value::path);
     let client_auth = table.read("client_auth", value::word(CLIENT_AUTHS, &[])).unwrap_or_default();
     let headers = section.read("headers", value::texts).unwrap_or_default();
     if headers.keys().any(|name| name.eq_ignore_ascii_case("authorization")) {
@@ -53,6 +54,7 @@ fn oauth2(section: &Section<'_>) -> Option<oauth2::Config> {
         client_secret_file: client_secret_file?,
         scope,
         audience,
+        ca_file,
         client_auth,
     })
 }

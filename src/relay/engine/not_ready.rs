@@ -30,6 +30,14 @@ impl Unready {
     pub(in crate::relay) fn wrong(code: &str, message: String, hint: impl Into<String>) -> Self {
         Self::Wrong { code: code.to_owned(), message, hint: hint.into(), passing: false }
     }
+
+    /// The same, with more words about what is wrong.
+    pub(in crate::relay) fn adding(mut self, words: &str) -> Self {
+        if let Self::Wrong { message, .. } = &mut self {
+            message.push_str(words);
+        }
+        self
+    }
 }
 
 impl Unready {

@@ -28,6 +28,7 @@ mod email;
 mod hindrances;
 mod memory;
 mod notify;
+mod partitions;
 mod roles;
 mod secrets;
 mod server;
@@ -209,6 +210,7 @@ async fn rows(
         findings.push(standby::connected(session, source.standbys).await?);
     }
     let shape = Shape { shard: relay.shard.clone(), ..table.shape(source, &verdict) };
+    findings.extend(partitions::finding(relay, &shape));
     let Some(fields) = asked(relay, sinks::KnownTable::of(&shape), findings) else { return Ok(None) };
     if !fit {
         return Ok(None);

@@ -26,7 +26,7 @@ pub(in crate::relay) struct FirstLook {
 
 impl FirstLook {
     /// Of a scan of the table.
-    pub(in crate::relay) fn new(sighting: &Sighting, shape: &Shape, seen: Option<LastSeen>) -> Self {
+    pub(in crate::relay) fn new(sighting: &Sighting, shape: &Shape) -> Self {
         let horizon = &sighting.horizon;
         // A standby delays rows, and makes none.
         let held_by = || horizon.held_by.iter().filter(|held| held.why == Why::Transaction);
@@ -36,8 +36,13 @@ impl FirstLook {
         Self {
             at: lowest.minus(shape.margin.window).minus(shape.margin.precision),
             unknown: held_by().filter(unknown).map(|held| held.holder.clone()).collect(),
-            seen,
+            seen: None,
         }
+    }
+
+    /// The same, of a cursor that has been there.
+    pub(in crate::relay) fn after(self, seen: Option<LastSeen>) -> Self {
+        Self { seen, ..self }
     }
 
     /// Logs which rows the cursor leaves out although they are to come.
@@ -93,13 +98,17 @@ pub(in crate::relay) async fn create(
 ) -> Result<Result<(), Unready>, Error> {
     let Some(position) = position(config.start, first) else { return Ok(Ok(())) };
     if let Some(unready) = renamed::refusal(engine, session, config, identity).await? {
-        return Ok(Err(unready));
+        let seen = first.and_then(|first| first.seen.as_ref());
+        return Ok(Err(match seen {
+            Some(seen) => unready.adding(&format!("; this replica had last seen the cursor {}", seen.place())),
+            None => unready,
+        }));
     }
     let (position, rule) = (position.as_ref(), shape.map(|shape| shape.rule.as_str()));
     let sweep = shape.and_then(|shape| shape.sweep);
     let creation = Creation { name: &config.name, relay: &config.relay, identity, position, rule, sweep };
     if let Some(seen) = first.and_then(|first| first.seen.as_ref()) {
-        return deleted::create_again(engine, config, seen, creation).await.map(Ok);
+        return deleted::create_again(engine, session, config, seen, creation).await.map(Ok);
     }
     if cursor::create(session, creation).await? {
         tracing::info!(cursor = config.name, position = position.map(ToString::to_string), "cursor created");

@@ -87,7 +87,7 @@ pub(in crate::relay) struct Member {
     /// What the first look saw, until the relay is ready.
     first_look: Option<FirstLook>,
     /// Where a look has last seen its cursor.
-    pub(in crate::relay) seen: Option<LastSeen>,
+    seen: Option<LastSeen>,
     /// Of the database's clock, also while the relay is prepared again.
     pub(in crate::relay) clock: ClockWatch,
     /// Of a cursor that another replica moves.
@@ -137,6 +137,12 @@ impl Member {
         self.paces_until = (!self.woken).then(|| Instant::now() + pause);
     }
 
+    /// Remembers where its cursor stands, whether it is ready or not.
+    pub(in crate::relay) fn see(&mut self, look: &Look) {
+        let seen = look.standing(&self.config.name).and_then(LastSeen::of);
+        self.seen = seen.or_else(|| self.seen.take());
+    }
+
     /// Its checks, to be run when they are due; what they find comes back to [`Self::checked`].
     pub(in crate::relay) fn checks(
         &mut self,
@@ -150,8 +156,8 @@ impl Member {
         self.preparing = true;
         let (engine, config) = (Arc::clone(engine), self.config.clone());
         let shape = Arc::clone(shape);
-        let seen = &self.seen;
-        let first = self.first_look.get_or_insert_with(|| FirstLook::new(sighting, &shape, seen.clone())).clone();
+        let first = self.first_look.get_or_insert_with(|| FirstLook::new(sighting, &shape)).clone();
+        let first = first.after(self.seen.clone());
         Some(async move {
             if let Err(unready) = engine.registry.admitted(&config, &engine.stop).await {
                 return Ok(Err(unready));
@@ -203,7 +209,8 @@ impl Member {
     pub(in crate::relay) async fn not_ready(&mut self, engine: &Engine, unready: &Unready) {
         let news = self.unready.as_ref() != Some(unready);
         self.unready = Some(unready.clone());
-        prepare::not_ready(engine, &self.config, unready, self.first_look.as_ref(), news).await;
+        let first = self.first_look.clone().map(|first| first.after(self.seen.clone()));
+        prepare::not_ready(engine, &self.config, unready, first.as_ref(), news).await;
     }
 
     /// Whether it is halted. From time to time the secrets' files are read: one that has changed ends the halt, which

@@ -19,7 +19,6 @@ use crate::relay::engine::Engine;
 use crate::relay::engine::deadline::within;
 use crate::relay::engine::open_since::OpenSince;
 use crate::relay::engine::wakeups::Sleeper;
-use crate::relay::setup::deleted::LastSeen;
 use crate::relay::stream::clock_watch::Reading;
 use crate::relay::stream::gauges::Samples;
 use crate::relay::stream::idle::{self, Rest};
@@ -291,6 +290,7 @@ impl Group {
         if !member.busy && self.engine.registry.gives_way(&member.config.name) {
             member.ready = None; // its checks wait until no other configuration runs
         }
+        member.see(look);
         let Some(ready) = member.ready.clone() else { return false };
         let Some(standing) = look.standing(&ready.config.name) else {
             member.ready = None; // its row is gone: it is made again
@@ -298,7 +298,6 @@ impl Group {
             return true;
         };
         ready.observe(standing, look);
-        member.seen = Some(LastSeen { position: standing.position.clone() });
         member.paused = standing.paused;
         let behind = ready.is_behind(standing, &look.sighting);
         let window = ready.shape.margin.window;

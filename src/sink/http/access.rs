@@ -35,8 +35,9 @@ pub(super) struct Access {
 }
 
 impl Access {
-    pub(super) fn new(config: Config) -> Self {
-        Self { tokens: config.oauth2.clone().map(Tokens::new), config, files: Mutex::default() }
+    pub(super) fn new(config: Config, timeout: Duration) -> Self {
+        let tokens = config.oauth2.clone().map(|oauth2| Tokens::new(oauth2, timeout));
+        Self { tokens, config, files: Mutex::default() }
     }
 }
 
@@ -58,8 +59,13 @@ impl Config {
     #[must_use]
     pub fn secret_files(&self) -> Vec<PathBuf> {
         let identity = self.identity.iter().flat_map(|files| [&files.certificate, &files.key]);
-        let secret = self.oauth2.iter().map(|oauth2| &oauth2.client_secret_file);
+        let secret = self.oauth2.iter().flat_map(|oauth2| oauth2.ca_file.iter().chain([&oauth2.client_secret_file]));
         self.ca_file.iter().chain(identity).chain(secret).cloned().collect()
+    }
+
+    /// Authorities of a private issuer.
+    pub(super) fn trusting(ca_file: Option<PathBuf>) -> Self {
+        Self { ca_file, ..Self::default() }
     }
 
     /// Reads the files of the certificates.
@@ -87,7 +93,7 @@ impl HttpSink {
 
     pub(super) async fn token(&self) -> Result<Option<Token>, Failure> {
         match &self.access.tokens {
-            Some(tokens) => tokens.token(&self.connections).await.map(Some),
+            Some(tokens) => tokens.token().await.map(Some),
             None => Ok(None),
         }
     }
@@ -108,10 +114,10 @@ impl HttpSink {
     }
 
     /// The failure of an answer; of a token that is refused, another one is fetched.
-    pub(super) async fn failure(&self, answer: Answer, token: Option<&Token>) -> Option<Failure> {
+    pub(super) fn failure(&self, answer: Answer, token: Option<&Token>) -> Option<Failure> {
         let failure = answer::classify(answer, self.requests.target())?;
         Some(match (&self.access.tokens, token) {
-            (Some(tokens), Some(token)) if failure.code == "http_401" => tokens.refused(token, failure).await,
+            (Some(tokens), Some(token)) if failure.code == "http_401" => tokens.refused(token, failure),
             _ => failure,
         })
     }

@@ -5,24 +5,23 @@
 //! relay, as any 401 does.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
-use reqwest::{Method, Request, Response, Url};
+use reqwest::{Method, Request, Url};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
-use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use super::connections::Connections;
-use super::{answer, read};
+use super::{access, answer, client, read};
 use crate::secret::Secret;
-use crate::sink::{Class, Failure};
+use crate::sink::{Class, Failure, Subject};
 
 /// Before an issuer that was away is asked again, while its last token holds.
 const PAUSE: Duration = Duration::from_secs(5);
@@ -42,6 +41,8 @@ pub struct Config {
     pub scope: Option<String>,
     /// Whom it is for; some issuers want to know.
     pub audience: Option<String>,
+    /// The authorities that verify the issuer's certificate, instead of the system's.
+    pub ca_file: Option<PathBuf>,
     /// Where id and secret stand in the question.
     pub client_auth: ClientAuth,
 }
@@ -60,7 +61,11 @@ pub enum ClientAuth {
 #[derive(Debug)]
 pub(super) struct Tokens {
     config: Config,
+    /// For an answer of the issuer.
+    timeout: Duration,
     held: Mutex<Option<Token>>,
+    /// Whoever asks the issuer has it; with the last question that failed, and when.
+    asking: tokio::sync::Mutex<Option<(Instant, Failure)>>,
 }
 
 /// A token.
@@ -87,69 +92,96 @@ impl Token {
 }
 
 impl Tokens {
-    pub(super) fn new(config: Config) -> Self {
-        Self { config, held: Mutex::default() }
+    pub(super) fn new(config: Config, timeout: Duration) -> Self {
+        Self { config, timeout, held: Mutex::default(), asking: tokio::sync::Mutex::default() }
+    }
+
+    fn held(&self) -> MutexGuard<'_, Option<Token>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A token that holds, as far as its issuer has said.
     ///
     /// # Errors
     /// Why there is none.
-    pub(super) async fn token(&self, connections: &Connections) -> Result<Token, Failure> {
-        // One question at a time: who waits for it takes its token.
-        let mut held = self.held.lock().await;
+    pub(super) async fn token(&self) -> Result<Token, Failure> {
         let holds = |until: Option<Instant>| until.is_none_or(|at| Instant::now() < at);
-        if let Some(token) = held.as_ref().filter(|token| holds(token.renewed_at)) {
-            return Ok(token.clone());
+        let held = self.held().clone();
+        match held {
+            Some(token) if holds(token.renewed_at) => Ok(token),
+            Some(token) if holds(token.ends_at) => Ok(self.renewed(token).await),
+            _ => self.first().await,
         }
-        match self.ask(connections).await {
-            Ok(token) => Ok(held.insert(token).clone()),
-            Err(failure) => match held.as_mut().filter(|token| holds(token.ends_at)) {
-                Some(token) => {
-                    tracing::warn!(
-                        code = failure.code,
-                        error = failure.message,
-                        hint = failure.hint,
-                        "token not renewed"
-                    );
-                    token.renewed_at = Some(Instant::now() + PAUSE);
-                    Ok(token.clone())
-                }
-                None => Err(failure),
-            },
+    }
+
+    /// The token after one that still holds: who asks for it is one, and the others do not wait for that.
+    async fn renewed(&self, token: Token) -> Token {
+        let Ok(_asking) = self.asking.try_lock() else { return token };
+        if let Some(held) = self.held().as_mut() {
+            held.renewed_at = Some(Instant::now() + PAUSE);
+        }
+        match self.ask().await {
+            Ok(next) => self.held().insert(next).clone(),
+            Err(Failure { code, message, hint, .. }) => {
+                tracing::warn!(code, error = message, hint, "token not renewed");
+                token
+            }
+        }
+    }
+
+    /// The first token, or that after one that has ended.
+    async fn first(&self) -> Result<Token, Failure> {
+        let begun = Instant::now();
+        let mut asking = self.asking.lock().await;
+        let held = self.held().clone();
+        if let Some(token) = held.filter(|token| token.ends_at.is_none_or(|end| Instant::now() < end)) {
+            return Ok(token);
+        }
+        // A question that failed while it was waited for is answered for all who waited.
+        if let Some((_, failure)) = asking.as_ref().filter(|(at, _)| *at >= begun) {
+            return Err(failure.clone());
+        }
+        match self.ask().await {
+            Ok(token) => Ok(self.held().insert(token).clone()),
+            Err(failure) => {
+                *asking = Some((Instant::now(), failure.clone()));
+                Err(failure)
+            }
         }
     }
 
     /// What follows when a receiver has refused this token by `failure`: the next request has another one.
-    pub(super) async fn refused(&self, token: &Token, failure: Failure) -> Failure {
-        let mut held = self.held.lock().await;
-        held.take_if(|held| held.authorization == token.authorization);
+    pub(super) fn refused(&self, token: &Token, failure: Failure) -> Failure {
+        self.held().take_if(|held| held.authorization == token.authorization);
         if !token.accepted.load(Relaxed) {
             return failure;
         }
         let message = format!("{} to a token that it has accepted before", failure.message);
         let hint = "The next attempt has a new token; if it persists, see at the issuer why tokens end early";
-        Failure::of(Class::Retry, "token_ended", message, hint)
+        Failure::of(Class::Retry, "token_ended", message, hint).about(Subject::Elsewhere)
     }
 
-    async fn ask(&self, connections: &Connections) -> Result<Token, Failure> {
+    async fn ask(&self) -> Result<Token, Failure> {
         let request = self.question()?;
         let asked_at = Instant::now();
         let issuer = issuer(&self.config.token_url);
+        // A client for each question: questions are rare, and its authorities may be others by now. The receiver's are not the issuer's.
+        let access = access::Config::trusting(self.config.ca_file.clone());
+        let client = client::client(self.timeout, None, &access).map_err(|why| unavailable(&why))?;
+        let connections = Connections::new(client, self.timeout);
         let response = connections.execute(request).await.map_err(|answer| {
             let failure = answer::classify(answer, &issuer);
             let message = failure.map_or_else(|| format!("{issuer} did not answer"), |failure| failure.message);
             unavailable(&message)
         })?;
         let status = response.status().as_u16();
-        let body = body(response).await;
+        let body = tokio::time::timeout(self.timeout, read(response)).await.unwrap_or_default();
         let answer: Value = serde_json::from_slice(&body).unwrap_or_default();
         match status {
             200..=299 => token(&answer, asked_at).ok_or_else(|| {
                 unavailable(&format!("{issuer} answered {status} without an access_token of the type Bearer"))
             }),
-            408 | 429 | 500.. => Err(unavailable(&format!("{issuer} answered {status}"))),
-            _ => {
+            300..=401 => {
                 // One of the words of RFC 6749, section 5.2. Nothing else is repeated: it could quote the secret.
                 let is_word =
                     |word: &&str| word.len() <= 40 && word.bytes().all(|c| c.is_ascii_lowercase() || c == b'_');
@@ -159,6 +191,7 @@ impl Tokens {
                             client_secret_file, then `outbox-relay cursor resume NAME`";
                 Err(Failure::of(Class::Fatal, "token_refused", message, hint))
             }
+            _ => Err(unavailable(&format!("{issuer} answered {status}"))),
         }
     }
 
@@ -206,10 +239,6 @@ fn issuer(url: &str) -> String {
     url.splitn(4, '/').take(3).collect::<Vec<_>>().join("/")
 }
 
-async fn body(response: Response) -> Vec<u8> {
-    read(response).await
-}
-
 /// The token of an answer.
 fn token(answer: &Value, asked_at: Instant) -> Option<Token> {
     let is_bearer = answer["token_type"].as_str().is_none_or(|kind| kind.eq_ignore_ascii_case("bearer"));
@@ -236,7 +265,7 @@ fn encoded(text: &str) -> String {
     utf8_percent_encode(text, RESERVED).to_string()
 }
 
-fn unavailable(message: &str) -> Failure {
+pub(super) fn unavailable(message: &str) -> Failure {
     let message = format!("There is no token for the receiver: {message}");
     let hint = "Check that the issuer of [relay.sink.http.oauth2] token_url is up and can be reached from here";
     Failure::of(Class::Retry, "token_unavailable", message, hint)

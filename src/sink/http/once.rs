@@ -10,9 +10,10 @@ use base64::engine::general_purpose::STANDARD;
 use reqwest::header::{HeaderName, HeaderValue};
 use reqwest::{Method, Request, Response};
 use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
 
 use super::answer::Answer;
-use super::oauth2::Token;
+use super::oauth2::{self, Token};
 use super::preset::Seal;
 use super::{HttpSink, read};
 use crate::message::Message;
@@ -65,13 +66,14 @@ impl HttpSink {
         patience: Duration,
         handed_over: &mut bool,
     ) -> Result<Receipt, Failure> {
+        let until = Instant::now() + patience;
         let mut request = self.restore(pinned)?;
         let seal = self.seal()?;
-        let token = self.authorized(&mut request, &seal).await?;
+        let token = self.authorized(&mut request, &seal, until).await?;
         self.preset.admit(&request, self.requests.target())?;
         seal.sign(&mut request, SystemTime::now())?;
         *handed_over = true;
-        let response = self.answered(request, token.as_ref(), patience).await?;
+        let response = self.answered(request, token.as_ref(), until).await?;
         Ok(self.receipt(response).await)
     }
 
@@ -89,12 +91,13 @@ impl HttpSink {
                 "Write ask = \"https://…\"",
             ));
         };
+        let until = Instant::now() + patience;
         let mut request = Request::new(Method::GET, url);
         let seal = self.seal()?;
         self.requests.add_configured(request.headers_mut(), message)?;
-        let token = self.authorized(&mut request, &seal).await?;
+        let token = self.authorized(&mut request, &seal, until).await?;
         self.preset.admit(&request, self.requests.target())?;
-        match self.answered(request, token.as_ref(), patience).await {
+        match self.answered(request, token.as_ref(), until).await {
             Ok(response) => Ok(Some(self.receipt(response).await)),
             Err(failure) if failure.subject == Subject::Missing => Ok(None),
             // A question changes nothing at the receiver; whether it has the message is as unknown as before.
@@ -109,9 +112,10 @@ impl HttpSink {
         }
     }
 
-    /// Adds what the relay proves by who it is; its token, where it has one.
-    async fn authorized(&self, request: &mut Request, seal: &Seal) -> Result<Option<Token>, Failure> {
-        let token = self.token().await?;
+    /// Adds what the relay proves by who it is; its token, where it has one. A wait for it ends when the claim's time does.
+    async fn authorized(&self, request: &mut Request, seal: &Seal, until: Instant) -> Result<Option<Token>, Failure> {
+        let late = |_| oauth2::unavailable("its issuer did not answer in time");
+        let token = tokio::time::timeout_at(until, self.token()).await.map_err(late)??;
         let authorization = token.as_ref().map(|token| &token.authorization).or(seal.authorization.as_ref());
         if let Some(authorization) = authorization {
             request.headers_mut().insert(reqwest::header::AUTHORIZATION, authorization.clone());
@@ -119,8 +123,8 @@ impl HttpSink {
         Ok(token)
     }
 
-    async fn answered(&self, request: Request, token: Option<&Token>, patience: Duration) -> Result<Response, Failure> {
-        let answer = match tokio::time::timeout(patience, self.connections.execute(request)).await {
+    async fn answered(&self, request: Request, token: Option<&Token>, until: Instant) -> Result<Response, Failure> {
+        let answer = match tokio::time::timeout_at(until, self.connections.execute(request)).await {
             Ok(Ok(response)) if response.status().is_success() => {
                 token.iter().for_each(|token| token.is_accepted());
                 return Ok(response);
@@ -130,7 +134,7 @@ impl HttpSink {
             Err(_) => Answer::TimedOut,
         };
         let deadline = Failure::deadline;
-        Err(self.failure(answer, token).await.unwrap_or_else(deadline))
+        Err(self.failure(answer, token).unwrap_or_else(deadline))
     }
 
     async fn receipt(&self, response: Response) -> Receipt {

@@ -4,9 +4,13 @@
 use crate::database::{Error, Session, quote_ident};
 use crate::source::finding::{Finding, Level};
 
-/// By these the relay finds open transactions. Every role may call them unless that was revoked.
-const FUNCTIONS: [&str; 3] =
-    ["pg_catalog.pg_lock_status()", "pg_catalog.pg_stat_get_activity(integer)", "pg_catalog.pg_prepared_xact()"];
+/// By these the relay finds open transactions, and knows the server. Every role may call them unless that was revoked.
+const FUNCTIONS: [&str; 4] = [
+    "pg_catalog.pg_lock_status()",
+    "pg_catalog.pg_stat_get_activity(integer)",
+    "pg_catalog.pg_prepared_xact()",
+    "pg_catalog.pg_control_system()",
+];
 
 pub(super) async fn findings(session: &Session) -> Result<Vec<Finding>, Error> {
     let rows = session.query(include_str!("../sql/check_hindrances.sql"), &[&FUNCTIONS.as_slice()]).await?;
@@ -14,10 +18,11 @@ pub(super) async fn findings(session: &Session) -> Result<Vec<Finding>, Error> {
     let mut findings = Vec::new();
     for row in rows {
         let (what, name): (String, String) = (row.try_get(0)?, row.try_get(1)?);
-        findings.push(match what.strip_prefix("trigger ") {
-            Some(trigger) => {
-                let message = format!("trigger {trigger} on outbox.{name} can change or refuse what the relay records");
-                let sql = format!("DROP TRIGGER {trigger} ON outbox.{};", quote_ident(&name));
+        let foreign = what.split_once(' ').filter(|(kind, _)| ["trigger", "rule"].contains(kind));
+        findings.push(match foreign {
+            Some((kind, own)) => {
+                let message = format!("{kind} {own} on outbox.{name} can change or refuse what the relay records");
+                let sql = format!("DROP {} {own} ON outbox.{};", kind.to_uppercase(), quote_ident(&name));
                 Finding::new(Level::Warn, "foreign_trigger", message).sql(sql)
             }
             None if what == "function" => {

@@ -26,7 +26,13 @@ pub(super) async fn token(relay: &Config) -> Option<Finding> {
     let sink::Config::Http(config) = &relay.sink else { return None };
     let oauth2 = config.access.oauth2.as_ref()?;
     let sink = HttpSink::new(config, &relay.relay).ok().filter(|sink| sink.secrets().is_ok())?;
+    let is_here =
+        ["http://127.0.0.1", "http://localhost", "http://[::1]"].iter().any(|here| config.url.starts_with(here));
     Some(match sink.ask_for_token().await {
+        Ok(_) if config.url.starts_with("http://") && !is_here => {
+            let message = "tokens go over the network in clear: whoever listens can use them";
+            Finding::new(Level::Warn, "token_plain_text", message).setting("Write https:// in url.")
+        }
         Ok(lasts) => {
             let lasts =
                 lasts.map_or_else(|| "until it is refused".to_owned(), |lasts| format!("for {} s", lasts.as_secs()));
