@@ -21,7 +21,7 @@ pub struct Config {}
 pub struct StdoutSink {
     /// As a JSON string.
     relay: String,
-    /// The last write failed, perhaps in the midst of a line.
+    /// The last write failed, perhaps within a line.
     is_torn: AtomicBool,
 }
 

@@ -30,7 +30,7 @@ pub(super) async fn token(relay: &Config) -> Option<Finding> {
         ["http://127.0.0.1", "http://localhost", "http://[::1]"].iter().any(|here| config.url.starts_with(here));
     Some(match sink.ask_for_token().await {
         Ok(_) if config.url.starts_with("http://") && !is_here => {
-            let message = "tokens go over the network in clear: whoever listens can use them";
+            let message = "tokens go over the network in clear";
             Finding::new(Level::Warn, "token_plain_text", message).setting("Write https:// in url.")
         }
         Ok(lasts) => {
