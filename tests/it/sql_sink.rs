@@ -74,12 +74,12 @@ struct Fleet {
 }
 
 impl Fleet {
-    async fn start(database: Database, owner: Client, toml: String, replicas: usize) -> Self {
+    async fn start(database: Database, owner: Client, toml: String, replicas: usize, rate: f64) -> Self {
         let seed = std::env::var("OUTBOX_RELAY_SEED").map_or_else(|_| fastrand::u64(..), |seed| seed.parse().unwrap());
         println!("OUTBOX_RELAY_SEED={seed}");
         let replicas = (0..replicas).map(|n| Self::replica(&toml, n)).collect();
         let history = bookings::committed(&owner).await.unwrap().len();
-        let load = Load { writers: 6, rows_per_second: Some(600.0), payload: 50..=500, seed, ..Load::default() };
+        let load = Load { writers: 6, rows_per_second: Some(rate), payload: 50..=500, seed, ..Load::default() };
         let writers = Writers::start(&database.url("app"), load).await.unwrap();
         Self { database, owner, toml, replicas, writers, history, random: fastrand::Rng::with_seed(seed) }
     }
@@ -116,7 +116,7 @@ async fn equals_the_aggregate_after_kills(statement: &str, each: &str) {
     customers(&owner).await;
     let relays = relay("customers", "", statement, r#""customer", "payload", "id""#, &format!("each = \"{each}\""));
     let text = toml(&database, "relay", None, &relays);
-    let mut fleet = Fleet::start(database, owner, text, 3).await;
+    let mut fleet = Fleet::start(database, owner, text, 3, 600.0).await;
     for _ in 0..24 {
         fleet.kill("app.customers").await;
     }

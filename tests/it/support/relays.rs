@@ -172,6 +172,19 @@ impl Process {
     }
 }
 
+/// A test that fails shows what its replicas said last.
+impl Drop for Process {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            return;
+        }
+        let log = std::fs::read_to_string(self.dir.path().join("log")).unwrap_or_default();
+        let lines: Vec<&str> = log.lines().collect();
+        println!("process {}, the last lines of its log:", self.pid);
+        lines[lines.len().saturating_sub(30)..].iter().for_each(|line| println!("  {line}"));
+    }
+}
+
 /// Runs the program to its end: exit code, standard output, standard error.
 pub async fn outbox_relay(toml: &str, args: &[&str]) -> (Option<i32>, String, String) {
     let mut process = Process::spawn(toml, args);
