@@ -41,9 +41,7 @@ struct Made {
 /// # Errors
 /// What is wrong with the authorities, and in which file.
 pub(crate) fn connector(verify: Verify, ca_file: Option<&Path>, protocols: Protocols) -> Result<TlsConnector, String> {
-    connector_as(verify, ca_file, None, protocols).map_err(|unusable| match unusable {
-        Unusable::Authorities(reason) | Unusable::Own(reason) => reason,
-    })
+    Ok(connector_as(verify, ca_file, None, protocols)?)
 }
 
 /// What no connector can be made of.
@@ -53,6 +51,14 @@ pub(crate) enum Unusable {
     Authorities(String),
     /// The client's own certificate or key, and why.
     Own(String),
+}
+
+impl From<Unusable> for String {
+    fn from(unusable: Unusable) -> Self {
+        match unusable {
+            Unusable::Authorities(reason) | Unusable::Own(reason) => reason,
+        }
+    }
 }
 
 /// The same, for a client that shows a certificate of its own.

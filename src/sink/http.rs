@@ -39,8 +39,6 @@ use oauth2::{Token, Tokens};
 use preset::{Preset, Seal};
 use request::{Requests, marking};
 
-/// The most bytes of an answer that are read.
-const ANSWER_LIMIT: usize = 64 << 10;
 /// How long the rest of a positive answer may take: it is read only so that the connection can be used again.
 const DRAIN: Duration = Duration::from_millis(250);
 
@@ -196,7 +194,7 @@ impl HttpSink {
             .headers()
             .get(RETRY_AFTER)
             .and_then(|value| answer::retry_after(value.as_bytes(), SystemTime::now()));
-        let body = read(response).await;
+        let body = answer::body(response).await;
         let verdict = self.preset.verdict.and_then(|verdict| verdict(status, &body));
         Answer::Status { status, retry_after, verdict }
     }
@@ -273,7 +271,7 @@ impl HttpPublication<'_> {
                 self.in_flight = false;
                 self.token.iter().for_each(Token::is_accepted);
                 // A failure here costs the connection, not the message.
-                let _ = tokio::time::timeout(DRAIN, read(response)).await;
+                let _ = tokio::time::timeout(DRAIN, answer::body(response)).await;
                 return;
             }
             Ok(response) => self.sink.refused(response).await,
@@ -287,19 +285,6 @@ impl HttpPublication<'_> {
         let stopped = if self.in_flight { Some(Failure::deadline()) } else { self.stopped };
         Published { acknowledged: self.acknowledged, stopped, suspects: 1 }
     }
-}
-
-/// The beginning of the answer's body; what cannot be read is left out, because the status alone decides then.
-async fn read(mut response: Response) -> Vec<u8> {
-    let mut body = Vec::new();
-    while let Ok(Some(chunk)) = response.chunk().await {
-        let room = ANSWER_LIMIT - body.len();
-        body.extend_from_slice(&chunk[..chunk.len().min(room)]);
-        if chunk.len() >= room {
-            break;
-        }
-    }
-    body
 }
 
 #[cfg(test)]

@@ -171,6 +171,23 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn full_disk_is_retried_on_a_line_of_its_own() {
+        let sink = StdoutSink::new(&Config::default(), "r");
+        let mut full = tokio::fs::OpenOptions::new().write(true).open("/dev/full").await.expect("opens");
+        let mut publication = sink.begin(Mode::default());
+        assert_eq!(publication.push_to(&mut full, &batch()).await, Flow::Stop);
+        let stopped = publication.finish().stopped.expect("stopped");
+        assert_eq!((stopped.class, stopped.code.as_str(), stopped.ambiguous), (Class::Retry, "stdout_write", true));
+        let mut output = Vec::new();
+        for begins in [b"\n{\"", b"{\"r"] {
+            output.clear();
+            let mut publication = sink.begin(Mode::default());
+            assert_eq!(publication.push_to(&mut output, &batch()).await, Flow::Continue);
+            assert_eq!(&output[..3], begins);
+        }
+    }
+
+    #[tokio::test]
     async fn lines_given_up_half_way_are_not_acknowledged() {
         let (_reader, mut writer) = tokio::io::duplex(16);
         let sink = StdoutSink::new(&Config::default(), "r");

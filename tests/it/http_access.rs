@@ -1,6 +1,6 @@
 //! Receivers that want to know who sends: a token of an issuer, a certificate.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -27,6 +27,8 @@ struct Shared {
     /// How long a token says that it lasts.
     lasts: u64,
     given: usize,
+    /// The receiver refuses every token.
+    refuses: bool,
     /// Tokens that the receiver accepts.
     valid: BTreeSet<String>,
     /// The questions' forms.
@@ -55,7 +57,12 @@ async fn token(State(inside): State<Inside>, headers: HeaderMap, form: String) -
     }
     // RFC 6749, section 2.3.1: id and secret are encoded as in a form before they become Basic.
     let pair = base64::Engine::encode(&base64::prelude::BASE64_STANDARD, format!("relay%3A1:{}", inside.secret));
-    if headers["authorization"] != format!("Basic {pair}") {
+    let by_post = format!("&client_id=relay%3A1&client_secret={}", inside.secret);
+    let is_known = match headers.get("authorization") {
+        Some(basic) => *basic == format!("Basic {pair}"),
+        None => inside.forms.last().is_some_and(|form| form.ends_with(&by_post)),
+    };
+    if !is_known {
         let said = r#"{"error":"invalid_client","error_description":"the secret s3cret is wrong"}"#;
         return (StatusCode::UNAUTHORIZED, said.to_owned());
     }
@@ -69,7 +76,7 @@ async fn token(State(inside): State<Inside>, headers: HeaderMap, form: String) -
 async fn rows(State(inside): State<Inside>, headers: HeaderMap, body: String) -> StatusCode {
     let mut inside = inside.lock().unwrap();
     let shown = headers.get("authorization").and_then(|value| value.to_str().ok()).unwrap_or_default();
-    if shown.strip_prefix("Bearer ").is_some_and(|token| inside.valid.contains(token)) {
+    if !inside.refuses && shown.strip_prefix("Bearer ").is_some_and(|token| inside.valid.contains(token)) {
         inside.accepted.push(body);
         StatusCode::OK
     } else {
@@ -192,8 +199,19 @@ async fn refused_secret_halts_until_its_file_is_corrected() {
     eventually(PATIENCE * 3, async || stage.see(|inside| inside.accepted == ["1"])).await;
     let (code, out, _) = outbox_relay(&text, &["check", "-o", "json"]).await;
     assert!(code != Some(3) && finding(&json(&out), "token").is_some(), "{out}");
-    // A receiver that takes no token of this issuer halts as for any credentials.
-    stage.see(|inside| inside.lasts = 0);
+    let elsewhere =
+        text.replace(&format!("url = \"http://127.0.0.1:{}/rows\"", stage.port), "url = \"http://receiver.invalid/\"");
+    let (_, out, _) = outbox_relay(&elsewhere, &["check", "-o", "json"]).await;
+    assert!(finding(&json(&out), "token_plain_text").is_some(), "{out}");
+    // A receiver that takes no token of this issuer any more halts as for any credentials, after one new token.
+    let given = stage.see(|inside| {
+        inside.refuses = true;
+        inside.given
+    });
+    stage.book(2).await;
+    stage.has_code("http_401").await;
+    assert!(standing(&stage.owner, "h").await.unwrap().1, "halted");
+    assert_eq!(stage.see(|inside| (inside.refused, inside.given - given)), (2, 1));
     let log = process.log();
     assert!(!log.contains("wr0ng") && !log.contains("s3cret"), "{log}");
 }
@@ -202,7 +220,7 @@ async fn refused_secret_halts_until_its_file_is_corrected() {
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_are_sent_with_tokens_too() {
     let stage = Stage::start(3600).await;
-    let text = stage.toml("[relay.source.requests]\ntemplates = [\"t\"]", "client_auth = \"basic\"\n");
+    let text = stage.toml("[relay.source.requests]\ntemplates = [\"t\"]", "client_auth = \"post\"\n");
     let process = Process::spawn(&text, &["run"]);
     let ask = "SELECT outbox.enqueue_once($1, 'u', 't', jsonb_build_object('payload', $1::text))";
     // Its template is known as soon as it runs.
@@ -216,7 +234,7 @@ async fn requests_are_sent_with_tokens_too() {
     assert_eq!(accepted, ["a", "b", "c"].map(str::to_owned).into(), "{}", process.log());
 }
 
-/// Answers whoever shows a certificate of the authority, and prints its common name.
+/// Answers clients that show a certificate of the authority, and prints its common name.
 const RECEIVER: &str = r#"
 import http.server, ssl, sys
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -329,10 +347,9 @@ async fn http_receiver_is_shown_the_certificate_that_stands_in_the_files_now() {
     assert!(!process.log().contains("PRIVATE KEY"));
 }
 
-#[test]
-fn access_that_cannot_work_is_refused_by_name() {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    let cases = BTreeMap::from([
+#[tokio::test(flavor = "multi_thread")]
+async fn access_that_cannot_work_is_refused_by_name() {
+    let cases = [
         ("cert_file = \"/c\"", "a certificate without its key"),
         ("key_file = \"/k\"", "a key without its certificate"),
         (
@@ -349,13 +366,13 @@ fn access_that_cannot_work_is_refused_by_name() {
             "oauth2 = { token_url = \"https://i/t?secret=x\", client_id = \"c\", client_secret_file = \"/s\" }",
             "a query or a fragment",
         ),
-    ]);
+    ];
     for (keys, word) in cases {
         let text = format!(
             "[postgres]\nurl = \"postgresql://u@h/d?sslmode=disable\"\n[[relay]]\nname = \"h\"\n[relay.source.stream]\ntable = \"public.b\"\n\
              [relay.sink.http]\nurl = \"https://r/\"\n{keys}\n"
         );
-        let (code, out, log) = runtime.block_on(outbox_relay(&text, &["config", "show", "--redacted"]));
+        let (code, out, log) = outbox_relay(&text, &["config", "show", "--redacted"]).await;
         assert!(code == Some(2) && log.contains(word), "{keys}: {code:?} {out}{log}");
         assert!(!log.contains("u:p@"), "{log}");
     }

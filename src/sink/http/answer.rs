@@ -5,9 +5,13 @@
 use std::error::Error;
 use std::time::{Duration, SystemTime};
 
+use reqwest::Response;
+
 use super::gate::Blocked;
 use crate::sink::{Class, Failure, KnownError, Phase, Subject};
 
+/// The most bytes of an answer that are read.
+const ANSWER_LIMIT: usize = 64 << 10;
 /// The longest pause that a receiver can ask for.
 pub(in crate::sink) const LONGEST_PAUSE: Duration = Duration::from_secs(15 * 60);
 
@@ -85,6 +89,19 @@ pub(in crate::sink) fn reason(error: &reqwest::Error) -> String {
         }
     }
     if std::ptr::addr_eq(cause, error) { "the request could not be made".to_owned() } else { cause.to_string() }
+}
+
+/// The beginning of the answer's body; what cannot be read is left out, because the status alone decides then.
+pub(super) async fn body(mut response: Response) -> Vec<u8> {
+    let mut body = Vec::new();
+    while let Ok(Some(chunk)) = response.chunk().await {
+        let room = ANSWER_LIMIT - body.len();
+        body.extend_from_slice(&chunk[..chunk.len().min(room)]);
+        if chunk.len() >= room {
+            break;
+        }
+    }
+    body
 }
 
 /// The failure that `answer` of `target` is; `None` for 2xx.

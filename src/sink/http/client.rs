@@ -6,7 +6,7 @@ use reqwest::{Client, redirect, retry};
 
 use super::gate::Gate;
 use super::{access, answer};
-use crate::tls::{self, Unusable, Verify};
+use crate::tls::{self, Verify};
 
 /// Shorter than the five seconds after which common servers drop an idle connection: a request on a connection that
 /// the server is just closing has an unknown outcome.
@@ -17,11 +17,7 @@ const IDLE: Duration = Duration::from_secs(4);
 /// # Errors
 /// What is wrong with the authorities or the relay's own certificate.
 pub(super) fn client(timeout: Duration, gate: Option<&Gate>, access: &access::Config) -> Result<Client, String> {
-    let own = access.own()?;
-    let connector = tls::connector_as(Verify::Name, access.ca_file.as_deref(), own, &["http/1.1"]);
-    let connector = connector.map_err(|unusable| match unusable {
-        Unusable::Authorities(reason) | Unusable::Own(reason) => reason,
-    })?;
+    let connector = tls::connector_as(Verify::Name, access.ca_file.as_deref(), access.own()?, &["http/1.1"])?;
     let builder = match gate {
         Some(gate) => Client::builder().dns_resolver(gate.clone()),
         None => Client::builder(),

@@ -19,7 +19,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::connections::Connections;
-use super::{access, answer, client, read};
+use super::{access, answer, client};
 use crate::secret::Secret;
 use crate::sink::{Class, Failure, Subject};
 
@@ -64,7 +64,7 @@ pub(super) struct Tokens {
     /// For an answer of the issuer.
     timeout: Duration,
     held: Mutex<Option<Token>>,
-    /// Whoever asks the issuer has it; with the last question that failed, and when.
+    /// The task that asks the issuer has it; with the last question that failed, and when.
     asking: tokio::sync::Mutex<Option<(Instant, Failure)>>,
 }
 
@@ -175,7 +175,7 @@ impl Tokens {
             unavailable(&message)
         })?;
         let status = response.status().as_u16();
-        let body = tokio::time::timeout(self.timeout, read(response)).await.unwrap_or_default();
+        let body = tokio::time::timeout(self.timeout, answer::body(response)).await.unwrap_or_default();
         let answer: Value = serde_json::from_slice(&body).unwrap_or_default();
         match status {
             200..=299 => token(&answer, asked_at).ok_or_else(|| {

@@ -12,10 +12,10 @@ use reqwest::{Method, Request, Response};
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use super::answer::Answer;
+use super::HttpSink;
+use super::answer::{self, Answer};
 use super::oauth2::{self, Token};
 use super::preset::Seal;
-use super::{HttpSink, read};
 use crate::message::Message;
 use crate::sink::{Class, Failure, Receipt, Subject};
 
@@ -139,7 +139,7 @@ impl HttpSink {
 
     async fn receipt(&self, response: Response) -> Receipt {
         let status = response.status();
-        let body = tokio::time::timeout(REST, read(response)).await.unwrap_or_default();
+        let body = tokio::time::timeout(REST, answer::body(response)).await.unwrap_or_default();
         let id = self.once.provider_id.as_deref().and_then(|pointer| {
             let document: serde_json::Value = serde_json::from_slice(&body).ok()?;
             match document.pointer(pointer)? {

@@ -6,7 +6,7 @@ use crate::relay::Config;
 use crate::source::finding::{Finding, Level};
 use crate::source::shape::Shape;
 
-/// From so many on, a session's first plan takes about as long as a statement may with the default deadline.
+/// Up to so many, planning leaves time enough with the default deadline.
 const MANY: usize = 1_000;
 
 /// A session that knows nothing of the partitions yet needs about a millisecond for each, more on a busy server.

@@ -26,10 +26,8 @@ pub(super) async fn token(relay: &Config) -> Option<Finding> {
     let sink::Config::Http(config) = &relay.sink else { return None };
     let oauth2 = config.access.oauth2.as_ref()?;
     let sink = HttpSink::new(config, &relay.relay).ok().filter(|sink| sink.secrets().is_ok())?;
-    let is_here =
-        ["http://127.0.0.1", "http://localhost", "http://[::1]"].iter().any(|here| config.url.starts_with(here));
     Some(match sink.ask_for_token().await {
-        Ok(_) if config.url.starts_with("http://") && !is_here => {
+        Ok(_) if is_readable_on_its_way(&config.url) => {
             let message = "tokens go over the network in clear";
             Finding::new(Level::Warn, "token_plain_text", message).setting("Write https:// in url.")
         }
@@ -47,4 +45,27 @@ pub(super) async fn token(relay: &Config) -> Option<Finding> {
             Finding::new(Level::Error, code, failure.message).setting(format!("{}.", failure.hint))
         }
     })
+}
+
+/// Whether requests to a URL leave this machine without TLS.
+fn is_readable_on_its_way(url: &str) -> bool {
+    let Some(rest) = url.strip_prefix("http://") else { return false };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let host = authority.rsplit_once(':').filter(|_| !authority.ends_with(']')).map_or(authority, |(host, _)| host);
+    !["localhost", "127.0.0.1", "[::1]"].contains(&host)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_loopback_needs_no_tls() {
+        for here in ["http://localhost/a", "http://127.0.0.1:80", "http://[::1]/", "http://[::1]:80/", "https://a/"] {
+            assert!(!is_readable_on_its_way(here), "{here}");
+        }
+        for away in ["http://localhost.example.com/", "http://127.0.0.1.example.com:80/", "http://[::2]/", "http://a"] {
+            assert!(is_readable_on_its_way(away), "{away}");
+        }
+    }
 }
