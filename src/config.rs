@@ -21,6 +21,7 @@ mod intake;
 mod kafka;
 mod keys;
 mod lanes;
+mod oauth2;
 mod parking;
 mod pending;
 mod postgres;

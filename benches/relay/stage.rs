@@ -1,6 +1,5 @@
 //! The servers, the tables and the topics that everything is measured with.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -222,5 +221,5 @@ impl Stage {
 
 /// A cluster of this address.
 pub fn cluster(servers: &str) -> Cluster {
-    Cluster::new(ClusterConfig { bootstrap_servers: servers.to_owned(), properties: BTreeMap::new() })
+    Cluster::new(ClusterConfig { bootstrap_servers: servers.to_owned(), ..ClusterConfig::default() })
 }

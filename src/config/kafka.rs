@@ -1,37 +1,89 @@
 //! `[kafka]`: the cluster, with librdkafka's own properties passed through.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use super::problem::{Place, Wrong};
 use super::section::Section;
 use super::tree::{Node, TomlTable, Value};
-use super::{properties, value};
+use super::{oauth2, properties, value};
 use crate::sink::kafka::ClusterConfig;
 
 /// `None` when it is absent, or wrong and reported.
 pub(super) fn read(section: &Section<'_>) -> Option<ClusterConfig> {
     let password = section.read("sasl_password_file", secret_of_file);
     let mut properties = read_properties(section);
-    if let Some(password) = password
-        && properties.insert("sasl.password".to_owned(), password).is_some()
-    {
-        let what = "the password is given twice: here and as the property sasl.password";
-        section.problem("sasl_password_file", Wrong::new(what, "remove one of the two"));
+    let mut password_file = None;
+    if let Some((path, password)) = password {
+        password_file = Some(path);
+        if properties.insert("sasl.password".to_owned(), password).is_some() {
+            let what = "the password is given twice: here and as the property sasl.password";
+            section.problem("sasl_password_file", Wrong::new(what, "remove one of the two"));
+        }
     }
+    let oauth2 = oauth2::read(section);
+    log_in(section, &mut properties);
     if !section.is_present() {
         return None;
     }
     let fix = "name at least one broker: bootstrap_servers = \"127.0.0.1:9092\"";
     let bootstrap_servers = section.require("bootstrap_servers", value::parsed(servers), fix)?;
-    Some(ClusterConfig { bootstrap_servers, properties })
+    Some(ClusterConfig { bootstrap_servers, properties, password_file, oauth2 })
 }
 
-/// Read once: a client of Kafka is made from texts. A rotated password needs a restart.
-fn secret_of_file(node: &Node) -> Result<String, Wrong> {
+/// What says which log-in clients make, and by what.
+const MECHANISM: &str = "sasl.mechanism";
+const PROTOCOL: &str = "security.protocol";
+const TOKENS: &str = "OAUTHBEARER";
+
+/// Tokens are the relay's own matter: one issuer for all clients, and its secret read again. librdkafka's own ways are not built in,
+/// or for trials only.
+fn log_in(section: &Section<'_>, properties: &mut BTreeMap<String, String>) {
+    let problem = |key: &str, what: &str, fix: &str| section.problem(key, Wrong::new(what, fix));
+    let of_tokens = |name: &String| name.starts_with("sasl.oauthbearer.") || name.contains("oauthbearer.unsecure");
+    let with_oauth2 = section.has("oauth2");
+    if let Some(name) = properties.keys().find(|name| of_tokens(name)) {
+        let fix = "remove it, and write [kafka.oauth2]: token_url, client_id, client_secret_file";
+        problem(&format!("properties.{name}"), "tokens are fetched by the relay, not by librdkafka", fix);
+    }
+    let is_tokens = |mechanism: &String| mechanism.eq_ignore_ascii_case(TOKENS);
+    match properties.get(MECHANISM) {
+        Some(mechanism) if with_oauth2 && !is_tokens(mechanism) => {
+            let what = format!("[kafka.oauth2] counts for {TOKENS} only, and {MECHANISM} is {mechanism:?}");
+            problem("oauth2", &what, &format!("remove {MECHANISM} or [kafka.oauth2]"));
+        }
+        Some(mechanism) if !with_oauth2 && is_tokens(mechanism) => {
+            let fix = "write [kafka.oauth2]: token_url, client_id, client_secret_file";
+            problem(&format!("properties.{MECHANISM}"), "this log-in needs an issuer of tokens", fix);
+        }
+        _ => {}
+    }
+    if !with_oauth2 {
+        return;
+    }
+    for key in ["sasl.username", "sasl.password"] {
+        if properties.contains_key(key) {
+            problem(
+                "oauth2",
+                &format!("{key} counts for nothing beside tokens"),
+                &format!("remove {key} or [kafka.oauth2]"),
+            );
+        }
+    }
+    properties.entry(MECHANISM.to_owned()).or_insert_with(|| TOKENS.to_owned());
+    let protocol = properties.entry(PROTOCOL.to_owned()).or_insert_with(|| "sasl_ssl".to_owned());
+    if !protocol.to_ascii_lowercase().starts_with("sasl_") {
+        let what = format!("no token is sent by {PROTOCOL} = {protocol:?}");
+        problem("oauth2", &what, &format!("write {PROTOCOL} = \"sasl_ssl\", or remove [kafka.oauth2]"));
+    }
+}
+
+/// The file and what it holds; clients that are made later read it again, where it is no pipe.
+fn secret_of_file(node: &Node) -> Result<(PathBuf, String), Wrong> {
     let path = value::path(node)?;
     match crate::file::piped_text(&path) {
         Ok(text) if text.trim().is_empty() => Err(Wrong::new("the file is empty", "write the password into it")),
-        Ok(text) => Ok(text.trim_end_matches(['\r', '\n']).to_owned()),
+        Ok(text) => Ok((path, text.trim_end_matches(['\r', '\n']).to_owned())),
         Err(error) => Err(Wrong::new(format!("cannot be read: {error}"), "name a file that this process may read")),
     }
 }

@@ -273,10 +273,7 @@ fn secret_files(sink: &crate::sink::Config, cluster: Option<&ClusterConfig>) -> 
         | crate::sink::Config::Stdout(_)
         | crate::sink::Config::Command(_) => Vec::new(),
     };
-    let properties = cluster.map(|cluster| &cluster.properties);
-    for name in ["ssl.key.location", "ssl.certificate.location", "ssl.keystore.location"] {
-        files.extend(properties.and_then(|properties| properties.get(name)).map(PathBuf::from));
-    }
+    files.extend(cluster.iter().flat_map(|cluster| cluster.secret_files()));
     files
 }
 

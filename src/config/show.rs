@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use toml::Value;
 
+mod oauth2;
 mod sinks;
 
 use super::redact::{self, HIDDEN};
@@ -113,12 +114,22 @@ pub(super) fn kafka(cluster: &ClusterConfig, secrets: Secrets) -> String {
     let mut lines = TomlLines::default();
     lines.section("[kafka]");
     lines.text("bootstrap_servers", &cluster.bootstrap_servers);
-    if !cluster.properties.is_empty() {
+    if let Some(file) = &cluster.password_file {
+        lines.text("sasl_password_file", &file.display().to_string());
+    }
+    // What the file held at the start is not shown in its place.
+    let is_shown = |name: &str| cluster.password_file.is_none() || name != "sasl.password";
+    let shown: Vec<_> = cluster.properties.iter().filter(|(name, _)| is_shown(name)).collect();
+    if !shown.is_empty() {
         lines.section("[kafka.properties]");
     }
-    for (name, value) in &cluster.properties {
+    for (name, value) in shown {
         let hide = secrets == Secrets::Hidden && !redact::is_plain_property(name, value);
         lines.text(&quote(name), if hide { HIDDEN } else { value });
+    }
+    if let Some(config) = &cluster.oauth2 {
+        lines.section("[kafka.oauth2]");
+        oauth2::lines(&mut lines, config);
     }
     lines.0
 }

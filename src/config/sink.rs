@@ -22,7 +22,6 @@ pub(super) use command::write as write_command;
 pub(super) use custom::{sounds_secret, without_secrets as custom_without_secrets, write as write_custom};
 pub(super) use email::SECURITIES;
 pub(super) use http::DEFAULT_PROVIDER_ID;
-pub(super) use http_access::CLIENT_AUTHS;
 pub(super) use sql::EACH;
 
 /// The sink of one's own that stands there; none, and reported, when it is wrong.

@@ -17,6 +17,7 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 mod classify;
 mod cloudevents;
 mod cluster;
+mod complaint;
 mod confirmed;
 mod doubt;
 mod errors;
@@ -25,8 +26,10 @@ mod kind;
 mod ledger;
 mod lending;
 mod letter_topic;
+mod login;
 mod missing;
 mod partition;
+mod password;
 mod polled;
 mod publication;
 mod record;
@@ -40,6 +43,7 @@ pub use errors::{NO_CLIENT_CODE, known_errors};
 pub use format::Format;
 pub use kind::{ProducerKind, Spread};
 pub use letter_topic::{LetterTopic, Obituary};
+pub use login::Login;
 pub use partition::OnPartitionChange;
 pub use publication::KafkaPublication;
 pub use record::{Passed, is_legal_topic};
@@ -47,6 +51,7 @@ pub use topic::{TopicFacts, describe_topic};
 
 use super::{Class, Failure, InvalidSetting, Mode};
 use crate::message::{Field, Message};
+use cluster::Context;
 use doubt::Doubt;
 use record::Layout;
 
@@ -193,10 +198,11 @@ impl KafkaSink {
         &self.layout.fields
     }
 
-    /// The failure that an error is; `topic` is the record's, where it is known.
-    fn failure(&self, error: &KafkaError, last: Option<(KafkaError, String)>, topic: Option<&str>) -> Failure {
+    /// The failure that an error is; `context` is that of the client which ran into it, `topic` the record's, where they are known.
+    fn failure(&self, error: &KafkaError, context: Option<&Context>, topic: Option<&str>) -> Failure {
         let topic = topic.or_else(|| self.layout.topic());
-        let mut failure = classify::of_topic(classify::failure(error, last), error, topic);
+        let failure = context.map_or_else(|| classify::failure(error, None), |context| context.failure(error));
+        let mut failure = classify::of_topic(failure, error, topic);
         if failure.class == Class::Retry {
             let _ = write!(failure.message, " (bootstrap_servers {})", self.cluster.bootstrap_servers());
         }

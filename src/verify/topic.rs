@@ -7,8 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use rdkafka::admin::{AdminClient, AdminOptions, ResourceSpecifier};
-use rdkafka::client::DefaultClientContext;
+use rdkafka::admin::{AdminOptions, ResourceSpecifier};
 use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::consumer::{BaseConsumer, Consumer as _};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode as Code};
@@ -18,7 +17,7 @@ mod read;
 
 use super::Problem;
 use crate::position::Timestamp;
-use crate::sink::kafka::{Cluster, explained};
+use crate::sink::kafka::{Cluster, Login, explained};
 pub use read::read;
 
 /// How long a broker may take for one answer, and may be silent while records are to come.
@@ -129,7 +128,7 @@ impl Drop for Ends {
     }
 }
 
-fn consumer(cluster: &Cluster, isolation: &str) -> Result<BaseConsumer, Problem> {
+fn consumer(cluster: &Cluster, isolation: &str) -> Result<BaseConsumer<Login>, Problem> {
     let mut settings = cluster.client_config();
     for (key, value) in [
         ("group.id", GROUP),
@@ -149,7 +148,12 @@ fn consumer(cluster: &Cluster, isolation: &str) -> Result<BaseConsumer, Problem>
         settings.set(key, value);
     }
     settings.set_log_level(RDKafkaLogLevel::Critical);
-    settings.create().map_err(|error| problem(&error, None))
+    let login = cluster.login();
+    let consumer: BaseConsumer<Login> =
+        settings.create_with_context(login.clone()).map_err(|error| problem(&error, None))?;
+    // It has no records to give yet.
+    login.log_in(|time| drop(consumer.poll(time)));
+    Ok(consumer)
 }
 
 fn problem(error: &KafkaError, topic: Option<&str>) -> Problem {
@@ -164,6 +168,14 @@ fn problem(error: &KafkaError, topic: Option<&str>) -> Problem {
     Problem { message: format!("cannot read Kafka: {}", failure.message), hint }
 }
 
+/// Waits until a client of the cluster can log in.
+async fn ready(cluster: &Cluster) -> Result<(), Problem> {
+    match cluster.ready().await {
+        Ok(_) => Ok(()),
+        Err(failure) => Err(Problem { message: format!("cannot read Kafka: {}", failure.message), hint: failure.hint }),
+    }
+}
+
 /// Runs a question to the cluster on a thread of its own.
 async fn asked<T: Send + 'static>(ask: impl FnOnce() -> Result<T, Problem> + Send + 'static) -> Result<T, Problem> {
     let panicked = |_| Problem::new("reading the topic ended by a panic", "Please report it.");
@@ -175,6 +187,7 @@ async fn asked<T: Send + 'static>(ask: impl FnOnce() -> Result<T, Problem> + Sen
 /// # Errors
 /// When the cluster or a topic cannot be read.
 pub async fn survey(cluster: &Arc<Cluster>, topics: &Topics, since: Timestamp) -> Result<Vec<Span>, Problem> {
+    ready(cluster).await?;
     let (cluster, topics) = (Arc::clone(cluster), topics.clone());
     asked(move || surveyed(&cluster, &topics, since)).await
 }
@@ -225,7 +238,7 @@ fn says_more(error: &KafkaError) -> bool {
     !matches!(error, KafkaError::PartitionEOF(_)) && error.rdkafka_error_code() != Some(Code::GroupAuthorizationFailed)
 }
 
-fn begin_at(consumer: &BaseConsumer, spans: &mut [Span], since: Timestamp) -> Result<(), Problem> {
+fn begin_at(consumer: &BaseConsumer<Login>, spans: &mut [Span], since: Timestamp) -> Result<(), Problem> {
     let millis = since.unix_micros().div_euclid(1_000).max(0);
     if spans.is_empty() || millis == 0 {
         return Ok(());
@@ -249,7 +262,8 @@ fn begin_at(consumer: &BaseConsumer, spans: &mut [Span], since: Timestamp) -> Re
 
 /// Whether the topic is compacted, as far as this user may know.
 pub async fn compacted(cluster: &Arc<Cluster>, topic: &str) -> Option<bool> {
-    let admin: AdminClient<DefaultClientContext> = cluster.client_config().create().ok()?;
+    cluster.ready().await.ok()?;
+    let admin = cluster.admin().ok()?;
     let options = AdminOptions::new().request_timeout(Some(ANSWER / 3));
     let described = admin.describe_configs(&[ResourceSpecifier::Topic(topic)], &options).await.ok()?;
     let entry = described.into_iter().next()?.ok()?;

@@ -27,6 +27,8 @@ use super::startup::{free_port, tail, until};
 use super::watchdog::{Process, Program, Signal, Watchdog};
 
 const START: Duration = Duration::from_secs(60);
+/// Where a listener's setting says that an issuer's keys are.
+const KEYS_URL: &str = "sasl.oauthbearer.jwks.endpoint.url";
 /// The archive that it leaves of its classes.
 const NEW_ARCHIVE: &str = "kafka.jsa";
 
@@ -138,7 +140,13 @@ impl RealBroker {
             ),
             Java::Lasting => None,
         };
-        let program = program(*java, &jars, &dir.join("log"), archive, &main)?;
+        let mut program = program(*java, &jars, &dir.join("log"), archive, &main)?;
+        // Brokers read the keys of an issuer of tokens only from where this says (Kafka 4.0, KIP-1139).
+        let settings = listeners.iter().flat_map(|listener| &listener.settings);
+        let keys: Vec<_> = settings.filter(|(key, _)| key.ends_with(KEYS_URL)).map(|(_, url)| url.as_str()).collect();
+        if !keys.is_empty() {
+            program.args.insert(0, format!("-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={}", keys.join(",")));
+        }
         let mut broker = Self { watchdog, process: None, program, jars, port, ports };
         broker.restart().await?;
         Ok(broker)

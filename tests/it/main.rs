@@ -41,6 +41,7 @@ mod image;
 mod intake;
 mod jq;
 mod kafka_answers;
+mod kafka_login;
 mod kafka_sink;
 mod kafka_wire;
 mod lanes;

@@ -2,9 +2,9 @@
 
 use secrecy::ExposeSecret as _;
 
-use super::{Secrets, TomlLines, columns, quote, texts};
+use super::{Secrets, TomlLines, columns, oauth2, quote, texts};
 use crate::config::redact::{self, HIDDEN};
-use crate::config::sink::{CLIENT_AUTHS, DEFAULT_PROVIDER_ID};
+use crate::config::sink::DEFAULT_PROVIDER_ID;
 use crate::config::units::print_size;
 use crate::config::{show_email, sink};
 use crate::secret::Secret;
@@ -115,21 +115,10 @@ fn http_access(lines: &mut TomlLines, config: &crate::sink::http::access::Config
         lines.text("cert_file", &files.certificate.display().to_string());
         lines.text("key_file", &files.key.display().to_string());
     }
-    let Some(oauth2) = &config.oauth2 else { return };
-    lines.section("[relay.sink.http.oauth2]");
-    lines.text("token_url", &oauth2.token_url);
-    lines.text("client_id", &oauth2.client_id);
-    lines.text("client_secret_file", &oauth2.client_secret_file.display().to_string());
-    for (key, value) in [("scope", &oauth2.scope), ("audience", &oauth2.audience)] {
-        if let Some(value) = value {
-            lines.text(key, value);
-        }
+    if let Some(config) = &config.oauth2 {
+        lines.section("[relay.sink.http.oauth2]");
+        oauth2::lines(lines, config);
     }
-    if let Some(file) = &oauth2.ca_file {
-        lines.text("ca_file", &file.display().to_string());
-    }
-    let auth = CLIENT_AUTHS.iter().find(|(_, auth)| *auth == oauth2.client_auth).map_or("", |(word, _)| word);
-    lines.text("client_auth", auth);
 }
 
 fn webhook(lines: &mut TomlLines, config: &crate::sink::webhook::Config, secrets: Secrets) {

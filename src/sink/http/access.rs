@@ -36,7 +36,7 @@ pub(super) struct Access {
 
 impl Access {
     pub(super) fn new(config: Config, timeout: Duration) -> Self {
-        let tokens = config.oauth2.clone().map(|oauth2| Tokens::new(oauth2, timeout));
+        let tokens = config.oauth2.clone().map(|oauth2| Tokens::new(oauth2, timeout, "[relay.sink.http.oauth2]"));
         Self { tokens, config, files: Mutex::default() }
     }
 }
@@ -59,8 +59,8 @@ impl Config {
     #[must_use]
     pub fn secret_files(&self) -> Vec<PathBuf> {
         let identity = self.identity.iter().flat_map(|files| [&files.certificate, &files.key]);
-        let secret = self.oauth2.iter().flat_map(|oauth2| oauth2.ca_file.iter().chain([&oauth2.client_secret_file]));
-        self.ca_file.iter().chain(identity).chain(secret).cloned().collect()
+        let issuer = self.oauth2.iter().flat_map(oauth2::Config::files);
+        self.ca_file.iter().chain(identity).cloned().chain(issuer).collect()
     }
 
     /// Authorities of a private issuer.

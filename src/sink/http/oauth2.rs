@@ -1,12 +1,11 @@
 //! Tokens by OAuth 2.0 client credentials (RFC 6749, section 4.4), sent as Bearer tokens (RFC 6750).
 //!
-//! One token serves all requests of a sink. It is renewed after four fifths of its life; while the issuer is away, it is used until it
-//! ends. A receiver that refuses a token which it has accepted before (revoked, say) gets a new one; what refuses a new one halts the
-//! relay, as any 401 does.
+//! One token serves all requests of a sink, or all clients of a Kafka cluster. It is renewed after four fifths of its life; while the
+//! issuer is away, it is used until it ends. A receiver that refuses a token which it has accepted before (revoked, say) gets a new
+//! one; what refuses a new one halts the relay, as any 401 does.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -18,17 +17,18 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
 use tokio::time::Instant;
 
+mod token;
+
 use super::connections::Connections;
 use super::{access, answer, client};
 use crate::secret::Secret;
 use crate::sink::{Class, Failure, Subject};
+pub(in crate::sink) use token::Token;
 
 /// Before an issuer that was away is asked again, while its last token holds.
 const PAUSE: Duration = Duration::from_secs(5);
-/// No issuer gives tokens for longer.
-const LONGEST: f64 = 10.0 * 365.0 * 86_400.0;
 
-/// `[relay.sink.http.oauth2]` of the configuration.
+/// `[relay.sink.http.oauth2]` or `[kafka.oauth2]` of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// Where tokens are asked for.
@@ -47,6 +47,14 @@ pub struct Config {
     pub client_auth: ClientAuth,
 }
 
+impl Config {
+    /// Files that are read again at each use.
+    #[must_use]
+    pub fn files(&self) -> Vec<PathBuf> {
+        self.ca_file.iter().chain([&self.client_secret_file]).cloned().collect()
+    }
+}
+
 /// Where a client's id and secret stand (RFC 6749, section 2.3.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ClientAuth {
@@ -57,9 +65,11 @@ pub enum ClientAuth {
     Post,
 }
 
-/// The tokens of one sink.
+/// The tokens of one sink or cluster.
 #[derive(Debug)]
-pub(super) struct Tokens {
+pub(in crate::sink) struct Tokens {
+    /// Where they are configured.
+    section: &'static str,
     config: Config,
     /// For an answer of the issuer.
     timeout: Duration,
@@ -68,32 +78,19 @@ pub(super) struct Tokens {
     asking: tokio::sync::Mutex<Option<(Instant, Failure)>>,
 }
 
-/// A token.
-#[derive(Clone, Debug)]
-pub(super) struct Token {
-    /// The whole header.
-    pub(super) authorization: HeaderValue,
-    /// None: it is used until it is refused.
-    renewed_at: Option<Instant>,
-    ends_at: Option<Instant>,
-    /// A receiver has accepted it.
-    accepted: Arc<AtomicBool>,
-}
-
-impl Token {
-    pub(super) fn is_accepted(&self) {
-        self.accepted.store(true, Relaxed);
-    }
-
-    /// How long it lasts, if the issuer has said so.
-    pub(super) fn lasts(&self) -> Option<Duration> {
-        self.ends_at.map(|end| end.saturating_duration_since(Instant::now()))
-    }
-}
-
 impl Tokens {
-    pub(super) fn new(config: Config, timeout: Duration) -> Self {
-        Self { config, timeout, held: Mutex::default(), asking: tokio::sync::Mutex::default() }
+    pub(in crate::sink) fn new(config: Config, timeout: Duration, section: &'static str) -> Self {
+        Self { section, config, timeout, held: Mutex::default(), asking: tokio::sync::Mutex::default() }
+    }
+
+    /// Who asks for them.
+    pub(in crate::sink) fn client_id(&self) -> &str {
+        &self.config.client_id
+    }
+
+    /// The token that is held, whether it lasts or not. Does not wait.
+    pub(in crate::sink) fn held_now(&self) -> Option<Token> {
+        self.held().clone()
     }
 
     fn held(&self) -> MutexGuard<'_, Option<Token>> {
@@ -104,26 +101,30 @@ impl Tokens {
     ///
     /// # Errors
     /// Why there is none.
-    pub(super) async fn token(&self) -> Result<Token, Failure> {
-        let holds = |until: Option<Instant>| until.is_none_or(|at| Instant::now() < at);
+    pub(in crate::sink) async fn token(&self) -> Result<Token, Failure> {
         let held = self.held().clone();
         match held {
-            Some(token) if holds(token.renewed_at) => Ok(token),
-            Some(token) if holds(token.ends_at) => Ok(self.renewed(token).await),
+            Some(token) if !token.is_old() => Ok(token),
+            Some(token) if token.holds() => Ok(self.renewed(token).await),
             _ => self.first().await,
         }
     }
 
     /// The token after one that still holds: who asks for it is one, and the others do not wait for that.
     async fn renewed(&self, token: Token) -> Token {
-        let Ok(_asking) = self.asking.try_lock() else { return token };
+        let Ok(mut asking) = self.asking.try_lock() else { return token };
         if let Some(held) = self.held().as_mut() {
             held.renewed_at = Some(Instant::now() + PAUSE);
         }
         match self.ask().await {
-            Ok(next) => self.held().insert(next).clone(),
-            Err(Failure { code, message, hint, .. }) => {
+            Ok(next) => {
+                *asking = None;
+                self.held().insert(next).clone()
+            }
+            Err(failure) => {
+                let Failure { code, message, hint, .. } = &failure;
                 tracing::warn!(code, error = message, hint, "token not renewed");
+                *asking = Some((Instant::now(), failure));
                 token
             }
         }
@@ -134,7 +135,7 @@ impl Tokens {
         let begun = Instant::now();
         let mut asking = self.asking.lock().await;
         let held = self.held().clone();
-        if let Some(token) = held.filter(|token| token.ends_at.is_none_or(|end| Instant::now() < end)) {
+        if let Some(token) = held.filter(Token::holds) {
             return Ok(token);
         }
         // A question that failed while it was waited for is answered for all who waited.
@@ -142,7 +143,10 @@ impl Tokens {
             return Err(failure.clone());
         }
         match self.ask().await {
-            Ok(token) => Ok(self.held().insert(token).clone()),
+            Ok(token) => {
+                *asking = None;
+                Ok(self.held().insert(token).clone())
+            }
             Err(failure) => {
                 *asking = Some((Instant::now(), failure.clone()));
                 Err(failure)
@@ -150,10 +154,16 @@ impl Tokens {
         }
     }
 
+    /// Why there is no token that lasts. Does not wait.
+    pub(in crate::sink) fn missing(&self) -> Failure {
+        let said = self.asking.try_lock().ok().and_then(|asking| asking.as_ref().map(|(_, failure)| failure.clone()));
+        said.unwrap_or_else(|| self.unavailable("it has ended, and its issuer has not given another one yet"))
+    }
+
     /// What follows when a receiver has refused this token by `failure`: the next request has another one.
-    pub(super) fn refused(&self, token: &Token, failure: Failure) -> Failure {
+    pub(in crate::sink) fn refused(&self, token: &Token, failure: Failure) -> Failure {
         self.held().take_if(|held| held.authorization == token.authorization);
-        if !token.accepted.load(Relaxed) {
+        if !token.was_accepted() {
             return failure;
         }
         let message = format!("{} to a token that it has accepted before", failure.message);
@@ -167,19 +177,19 @@ impl Tokens {
         let issuer = issuer(&self.config.token_url);
         // A client for each question: questions are rare, and its authorities may be others by now. The receiver's are not the issuer's.
         let access = access::Config::trusting(self.config.ca_file.clone());
-        let client = client::client(self.timeout, None, &access).map_err(|why| unavailable(&why))?;
+        let client = client::client(self.timeout, None, &access).map_err(|why| self.unavailable(&why))?;
         let connections = Connections::new(client, self.timeout);
         let response = connections.execute(request).await.map_err(|answer| {
             let failure = answer::classify(answer, &issuer);
             let message = failure.map_or_else(|| format!("{issuer} did not answer"), |failure| failure.message);
-            unavailable(&message)
+            self.unavailable(&message)
         })?;
         let status = response.status().as_u16();
         let body = tokio::time::timeout(self.timeout, answer::body(response)).await.unwrap_or_default();
         let answer: Value = serde_json::from_slice(&body).unwrap_or_default();
         match status {
-            200..=299 => token(&answer, asked_at).ok_or_else(|| {
-                unavailable(&format!("{issuer} answered {status} without an access_token of the type Bearer"))
+            200..=299 => token::of_answer(&answer, asked_at).ok_or_else(|| {
+                self.unavailable(&format!("{issuer} answered {status} without an access_token of the type Bearer"))
             }),
             300..=401 => {
                 // One of the words of RFC 6749, section 5.2. Nothing else is repeated: it could quote the secret.
@@ -187,11 +197,14 @@ impl Tokens {
                     |word: &&str| word.len() <= 40 && word.bytes().all(|c| c.is_ascii_lowercase() || c == b'_');
                 let word = answer["error"].as_str().filter(is_word).map(|word| format!(" ({word})"));
                 let message = format!("{issuer} gives no token: it answered {status}{}", word.unwrap_or_default());
-                let hint = "Correct token_url, client_id, scope, audience and client_auth of [relay.sink.http.oauth2], or the secret in \
-                            client_secret_file, then `outbox-relay cursor resume NAME`";
+                let hint = format!(
+                    "Correct token_url, client_id, scope, audience and client_auth of {}, or the secret in client_secret_file, \
+                     then `outbox-relay cursor resume NAME`",
+                    self.section
+                );
                 Err(Failure::of(Class::Fatal, "token_refused", message, hint))
             }
-            _ => Err(unavailable(&format!("{issuer} answered {status}"))),
+            _ => Err(self.unavailable(&format!("{issuer} answered {status}"))),
         }
     }
 
@@ -199,7 +212,7 @@ impl Tokens {
         let config = &self.config;
         let secret = self.secret()?;
         let secret = secret.expose_secret();
-        let wrong = |what: &str| unreadable(config, what);
+        let wrong = |what: &str| self.unreadable(what);
         let url = Url::parse(&config.token_url).map_err(|_| wrong("is beside a token_url that is none"))?;
         let mut request = Request::new(Method::POST, url);
         let mut fields = vec![("grant_type", "client_credentials")];
@@ -211,7 +224,10 @@ impl Tokens {
         match config.client_auth {
             ClientAuth::Basic => {
                 let pair = STANDARD.encode(format!("{}:{}", encoded(&config.client_id), encoded(secret)));
-                headers.insert(AUTHORIZATION, sensitive(&format!("Basic {pair}")).ok_or_else(|| wrong("is too long"))?);
+                headers.insert(
+                    AUTHORIZATION,
+                    token::sensitive(&format!("Basic {pair}")).ok_or_else(|| wrong("is too long"))?,
+                );
             }
             ClientAuth::Post => fields.extend([("client_id", config.client_id.as_str()), ("client_secret", secret)]),
         }
@@ -224,13 +240,26 @@ impl Tokens {
     ///
     /// # Errors
     /// Why it cannot be used.
-    pub(super) fn secret(&self) -> Result<SecretString, Failure> {
+    pub(in crate::sink) fn secret(&self) -> Result<SecretString, Failure> {
         let secret = Secret::File(self.config.client_secret_file.clone()).read();
-        let secret = secret.map_err(|error| unreadable(&self.config, &format!("cannot be read: {error}")))?;
+        let secret = secret.map_err(|error| self.unreadable(&format!("cannot be read: {error}")))?;
         if secret.expose_secret().is_empty() {
-            return Err(unreadable(&self.config, "is empty"));
+            return Err(self.unreadable("is empty"));
         }
         Ok(secret)
+    }
+
+    pub(in crate::sink) fn unavailable(&self, message: &str) -> Failure {
+        let message = format!("There is no token for the receiver: {message}");
+        let hint = format!("Check that the issuer of {} token_url is up and can be reached from here", self.section);
+        Failure::of(Class::Retry, "token_unavailable", message, hint)
+    }
+
+    fn unreadable(&self, what: &str) -> Failure {
+        let message =
+            format!("{} ({} client_secret_file) {what}", self.config.client_secret_file.display(), self.section);
+        let hint = "Make the file readable for the relay's user, with the secret as its only content, then `outbox-relay cursor resume NAME`";
+        Failure::of(Class::Fatal, "secret_unreadable", message, hint)
     }
 }
 
@@ -239,41 +268,10 @@ fn issuer(url: &str) -> String {
     url.splitn(4, '/').take(3).collect::<Vec<_>>().join("/")
 }
 
-/// The token of an answer.
-fn token(answer: &Value, asked_at: Instant) -> Option<Token> {
-    let is_bearer = answer["token_type"].as_str().is_none_or(|kind| kind.eq_ignore_ascii_case("bearer"));
-    let text = answer["access_token"].as_str().filter(|text| is_bearer && !text.is_empty())?;
-    let authorization = sensitive(&format!("Bearer {text}"))?;
-    // Some issuers write the number as a text.
-    let number = |value: &Value| value.as_f64().or_else(|| value.as_str()?.parse().ok());
-    let lasts = number(&answer["expires_in"]).filter(|seconds| (0.0..=LONGEST).contains(seconds));
-    let after = |share: f64| lasts.map(|seconds| asked_at + Duration::from_secs_f64(seconds * share));
-    Some(Token { authorization, renewed_at: after(0.8), ends_at: after(1.0), accepted: Arc::default() })
-}
-
-fn sensitive(text: &str) -> Option<HeaderValue> {
-    let mut value = HeaderValue::try_from(text).ok()?;
-    value.set_sensitive(true);
-    Some(value)
-}
-
 /// All but the unreserved characters of RFC 3986: issuers that forget to decode id and secret understand most of them all the same.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// As a form has it, and id and secret within Basic.
 fn encoded(text: &str) -> String {
     utf8_percent_encode(text, RESERVED).to_string()
-}
-
-pub(super) fn unavailable(message: &str) -> Failure {
-    let message = format!("There is no token for the receiver: {message}");
-    let hint = "Check that the issuer of [relay.sink.http.oauth2] token_url is up and can be reached from here";
-    Failure::of(Class::Retry, "token_unavailable", message, hint)
-}
-
-fn unreadable(config: &Config, what: &str) -> Failure {
-    let message =
-        format!("{} ([relay.sink.http.oauth2] client_secret_file) {what}", config.client_secret_file.display());
-    let hint = "Make the file readable for the relay's user, with the secret as its only content, then `outbox-relay cursor resume NAME`";
-    Failure::of(Class::Fatal, "secret_unreadable", message, hint)
 }

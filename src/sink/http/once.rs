@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::HttpSink;
 use super::answer::{self, Answer};
-use super::oauth2::{self, Token};
+use super::oauth2::Token;
 use super::preset::Seal;
 use crate::message::Message;
 use crate::sink::{Class, Failure, Receipt, Subject};
@@ -114,8 +114,13 @@ impl HttpSink {
 
     /// Adds what the relay proves by who it is; its token, where it has one. A wait for it ends when the claim's time does.
     async fn authorized(&self, request: &mut Request, seal: &Seal, until: Instant) -> Result<Option<Token>, Failure> {
-        let late = |_| oauth2::unavailable("its issuer did not answer in time");
-        let token = tokio::time::timeout_at(until, self.token()).await.map_err(late)??;
+        let token = match &self.access.tokens {
+            Some(tokens) => {
+                let late = |_| Err(tokens.unavailable("its issuer did not answer in time"));
+                Some(tokio::time::timeout_at(until, tokens.token()).await.unwrap_or_else(late)?)
+            }
+            None => None,
+        };
         let authorization = token.as_ref().map(|token| &token.authorization).or(seal.authorization.as_ref());
         if let Some(authorization) = authorization {
             request.headers_mut().insert(reqwest::header::AUTHORIZATION, authorization.clone());

@@ -1,35 +1,59 @@
 //! The Kafka cluster: how to connect to it, what it knows of topics, and the producers' settings and reports.
 
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rdkafka::ClientContext;
+use rdkafka::client::OAuthToken;
 use rdkafka::config::{ClientConfig, RDKafkaLogLevel};
 use rdkafka::error::KafkaError;
 use rdkafka::message::DeliveryResult;
 use rdkafka::producer::{NoCustomPartitioner, Producer as _, ProducerContext};
+use secrecy::ExposeSecret as _;
 
 use super::classify;
+use super::complaint::Complaint;
 use super::confirmed::Confirmed;
 use super::kind::{ProducerKind, RECORD_BYTES, Spread};
 use super::ledger::Ledger;
 use super::lending::Shelves;
+use super::login::{Issuer, Login};
 use super::missing::{MissingTopics, PROPAGATION};
+use super::password::Password;
 use super::polled::Polled;
 use super::statistics::{self, Reading, Statistics};
 use crate::sink::Failure;
+use crate::sink::http::oauth2;
 
 const QUEUE: &str = "queue.buffering.max.kbytes";
 
 /// `[kafka]` of the configuration: the cluster, shared by all relays.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct ClusterConfig {
     /// `host:port`, several with commas.
     pub bootstrap_servers: String,
     /// Raw librdkafka properties, already checked against those that would break a guarantee.
     pub properties: BTreeMap<String, String>,
+    /// The file of the property `sasl.password`, read whenever a client is made.
+    pub password_file: Option<PathBuf>,
+    /// Who gives tokens, where the brokers want them.
+    pub oauth2: Option<oauth2::Config>,
+}
+
+impl ClusterConfig {
+    /// Files whose content clients log in with.
+    #[must_use]
+    pub fn secret_files(&self) -> Vec<PathBuf> {
+        let keys = ["ssl.key.location", "ssl.certificate.location", "ssl.keystore.location"];
+        let mut files: Vec<_> = keys.iter().filter_map(|key| self.properties.get(*key)).map(PathBuf::from).collect();
+        files.extend(self.password_file.clone());
+        files.extend(self.oauth2.iter().flat_map(oauth2::Config::files));
+        files
+    }
 }
 
 impl fmt::Debug for ClusterConfig {
@@ -38,6 +62,8 @@ impl fmt::Debug for ClusterConfig {
         f.debug_struct("ClusterConfig")
             .field("bootstrap_servers", &self.bootstrap_servers)
             .field("properties", &self.properties.keys())
+            .field("password_file", &self.password_file)
+            .field("oauth2", &self.oauth2)
             .finish()
     }
 }
@@ -50,13 +76,18 @@ pub struct Cluster {
     pub(super) statistics: Statistics,
     /// Topics that rows named and that were not there.
     pub(super) missing: MissingTopics,
+    pub(super) issuer: Option<Arc<Issuer>>,
+    pub(super) password: Password,
 }
 
 impl Cluster {
     /// A cluster to connect to when something is asked of it.
     #[must_use]
     pub fn new(config: ClusterConfig) -> Self {
-        Self { config, shelves: Arc::default(), statistics: Statistics::default(), missing: MissingTopics::default() }
+        let issuer = config.oauth2.clone().map(Issuer::new);
+        let password = Password::new(config.password_file.clone());
+        let (statistics, missing) = (Statistics::default(), MissingTopics::default());
+        Self { config, shelves: Arc::default(), statistics, missing, issuer, password }
     }
 
     /// Where the cluster is, as configured.
@@ -76,6 +107,9 @@ impl Cluster {
     fn with_operators(&self, mut client: ClientConfig) -> ClientConfig {
         for (key, value) in &self.config.properties {
             client.set(key, value);
+        }
+        if let Some(password) = self.password.secret() {
+            client.set("sasl.password", password.expose_secret());
         }
         client.set("bootstrap.servers", &self.config.bootstrap_servers);
         client.set("allow.auto.create.topics", "false");
@@ -142,7 +176,7 @@ impl Cluster {
                 Ok(())
             }
             Err(error) => {
-                let failure = classify::failure(&error, lent.context().last_error());
+                let failure = lent.context().failure(&error);
                 self.destroy(lent);
                 Err(failure)
             }
@@ -165,7 +199,12 @@ impl Cluster {
             let kinds = [None, Some(Spread::One), Some(Spread::Several)];
             kinds.into_iter().filter_map(resting).map(|lent| Arc::clone(&lent.producer)).collect()
         };
-        let new = if asking.is_empty() { Some(self.another(ProducerKind::prompt(limit))?) } else { None };
+        let new = if asking.is_empty() {
+            self.ready().await?;
+            Some(self.another(ProducerKind::prompt(limit))?)
+        } else {
+            None
+        };
         asking.extend(new.iter().map(|lent| Arc::clone(&lent.producer)));
         let topic = topic.to_owned();
         let asked = tokio::task::spawn_blocking(move || {
@@ -173,7 +212,7 @@ impl Cluster {
                 producer.wake();
                 let client = producer.producer().client();
                 let found = client.fetch_metadata(Some(&topic), patience);
-                let found = found.map_err(|error| classify::failure(&error, client.context().last_error()));
+                let found = found.map_err(|error| client.context().failure(&error));
                 producer.rest();
                 found.map(|found| found.topics().first().map_or(0, |topic| topic.partitions().len()))
             };
@@ -213,7 +252,8 @@ pub(super) struct Context {
     pub(super) ledger: Ledger,
     pub(super) confirmed: Mutex<Confirmed>,
     pub(super) reading: Reading,
-    pub(super) last_error: Mutex<Option<(KafkaError, String)>>,
+    pub(super) complaint: Complaint,
+    pub(super) login: Login,
 }
 
 impl Context {
@@ -221,20 +261,26 @@ impl Context {
         self.confirmed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The client's last complaint about the cluster as a whole, for example refused credentials.
-    pub(super) fn last_error(&self) -> Option<(KafkaError, String)> {
-        self.last_error.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    /// The failure that an error of the client is.
+    pub(super) fn failure(&self, error: &KafkaError) -> Failure {
+        self.login.judged(classify::failure(error, self.complaint.told()))
     }
 }
 
 impl ClientContext for Context {
+    const ENABLE_REFRESH_OAUTH_TOKEN: bool = true;
+
+    fn generate_oauth_token(&self, _: Option<&str>) -> Result<OAuthToken, Box<dyn Error>> {
+        self.login.give()
+    }
+
     fn stats_raw(&self, json: &[u8]) {
         self.reading.take(json);
     }
 
     fn error(&self, error: KafkaError, reason: &str) {
         tracing::debug!(%error, reason, "Kafka client");
-        *self.last_error.lock().unwrap_or_else(PoisonError::into_inner) = Some((error, reason.to_owned()));
+        self.complaint.hear(error, reason);
     }
 }
 
@@ -251,49 +297,4 @@ impl ProducerContext<NoCustomPartitioner> for Context {
 }
 
 #[cfg(test)]
-mod tests {
-    use rdkafka::producer::BaseProducer;
-
-    use super::*;
-
-    fn producer(limit: usize, queue: Option<&str>) -> ClientConfig {
-        let properties: BTreeMap<_, _> = queue.map(|kib| (QUEUE.to_owned(), kib.to_owned())).into_iter().collect();
-        Cluster::new(ClusterConfig { bootstrap_servers: "127.0.0.1:1".to_owned(), properties })
-            .producer_config(ProducerKind::prompt(limit))
-    }
-
-    // Guarantee: delivery.large-rows
-    #[test]
-    fn a_producers_queue_has_room_for_two_records_of_the_topics_limit_whatever_it_is() {
-        let kib = |limit, queue| {
-            let kib = producer(limit, queue).get(QUEUE).and_then(|kib| kib.parse::<usize>().ok());
-            kib.expect("a number")
-        };
-        assert_eq!(kib(1_048_588, None), 8_192);
-        assert_eq!((kib(1_048_588, Some("65536")), kib(1_048_588, Some("4096"))), (65_536, 4_096), "the operator's");
-        for (limit, queue) in [(64 << 20, None), (100_000_000, None), (1_000_000_000, None), (64 << 20, Some("1"))] {
-            assert!(kib(limit, queue) * 1024 >= 2 * limit, "{limit} bytes");
-        }
-    }
-
-    #[test]
-    fn the_operators_shortest_pause_before_a_reconnection_is_never_above_the_longest() {
-        for (shortest, longest) in [("5000", "5000"), ("100", "1000")] {
-            let properties = BTreeMap::from([("reconnect.backoff.ms".to_owned(), shortest.to_owned())]);
-            let cluster = Cluster::new(ClusterConfig { bootstrap_servers: "127.0.0.1:1".to_owned(), properties });
-            let config = cluster.producer_config(ProducerKind::prompt(1_048_588));
-            assert_eq!(config.get("reconnect.backoff.max.ms"), Some(longest));
-            let made = config.create_with_context::<_, BaseProducer<Context>>(Context::default());
-            assert!(made.is_ok(), "{:?}", made.err());
-        }
-    }
-
-    // Guarantee: delivery.large-rows
-    #[test]
-    fn every_limit_that_a_topic_can_have_makes_a_producer() {
-        for limit in [0, 1, 999, 1_000, 1_048_588, 1_000_000_000, 2_147_483_647] {
-            let made = producer(limit, None).create_with_context::<_, BaseProducer<Context>>(Context::default());
-            assert!(made.is_ok(), "{limit} bytes: {:?}", made.err());
-        }
-    }
-}
+mod tests;

@@ -31,6 +31,8 @@ pub(super) struct Lent {
     pub(super) kind: ProducerKind,
     /// When it was last used; in the future for one that is not to be used yet.
     used: Instant,
+    /// Of the password that it logs in with.
+    password: u64,
     loan: Option<Loan>,
 }
 
@@ -123,6 +125,7 @@ impl Cluster {
     /// for later; `topic` is what it should know then.
     pub(super) async fn lend(self: &Arc<Self>, limit: usize, topic: Option<&str>) -> Result<Lent, Failure> {
         let kind = ProducerKind::prompt(limit);
+        self.end_former();
         let returned = Arc::clone(&self.shelves().entry(kind).or_default().returned);
         let until = tokio::time::Instant::now() + RETURN;
         let mut long = false;
@@ -135,6 +138,7 @@ impl Cluster {
                 Shelved::Resting(lent) => return Ok(self.on_loan(lent)),
                 Shelved::Nothing => {
                     let loan = Loan { shelves: Arc::clone(&self.shelves), kind };
+                    self.ready().await?;
                     let lent = Lent { loan: Some(loan), ..self.another(kind)? };
                     lent.producer.wake();
                     return Ok(lent);
@@ -155,6 +159,7 @@ impl Cluster {
         topic: Option<&str>,
     ) -> Result<Lent, Failure> {
         let kind = ProducerKind { limit, backlog: Some(spread) };
+        self.end_former();
         let rested = self.shelves().entry(kind).or_default().rested();
         if let Some(lent) = rested {
             return Ok(self.on_loan(lent));
@@ -208,10 +213,11 @@ impl Cluster {
     }
 
     pub(super) fn another(&self, kind: ProducerKind) -> Result<Lent, Failure> {
-        let context = Context { reading: self.statistics.reading(), ..Context::default() };
+        let context = Context { reading: self.statistics.reading(), login: self.login(), ..Context::default() };
+        let password = self.password.version();
         let producer = Polled::new(kind.thread(), &self.producer_config(kind), context);
         let producer = producer.map_err(|error| classify::failure(&error, None))?;
-        Ok(Lent { producer: Arc::new(producer), kind, used: Instant::now(), loan: None })
+        Ok(Lent { producer: Arc::new(producer), kind, used: Instant::now(), password, loan: None })
     }
 
     /// Takes an empty producer back.
@@ -219,13 +225,24 @@ impl Cluster {
         if lent.client().fatal_error().is_some() {
             return self.destroy(lent);
         }
-        // What it once complained of is over; a lasting trouble is complained of again at the next connection.
-        *lent.context().last_error.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        lent.context().login.is_accepted();
+        lent.context().complaint.forget();
         lent.used = Instant::now();
         lent.producer.rest();
         let loan = lent.loan.take();
         self.shelves().entry(lent.kind).or_default().resting.push(lent);
         drop(loan); // says that it is there
+    }
+
+    /// Ends the producers that rest and would log in with a password of before at their next connection.
+    fn end_former(&self) {
+        let now = self.password.version();
+        let former = |lent: &mut Lent| lent.password != now;
+        let mut over = Vec::new();
+        for shelf in self.shelves().values_mut() {
+            over.extend(shelf.resting.extract_if(.., former));
+        }
+        over.into_iter().for_each(|lent| self.destroy(lent));
     }
 
     /// Ends the producers for backlogs that are not needed any more.

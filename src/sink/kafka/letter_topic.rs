@@ -9,7 +9,7 @@ use rdkafka::message::{Header, OwnedHeaders};
 use rdkafka::producer::{FutureProducer, FutureRecord};
 
 use super::record::OVERHEAD;
-use super::{Cluster, ProducerKind, classify};
+use super::{Cluster, Login, ProducerKind, classify};
 use crate::sink::{Class, Failure, Subject};
 
 /// What is said of a message that was dead-lettered.
@@ -39,8 +39,10 @@ pub struct LetterTopic {
     limit: usize,
     cluster: Arc<Cluster>,
     /// None after a failure: an idempotent producer that was refused a record may accept nothing more.
-    producer: Mutex<Option<FutureProducer>>,
+    producer: Mutex<Option<Kept>>,
 }
+
+type Kept = (FutureProducer<Login>, Login);
 
 impl fmt::Debug for LetterTopic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -55,20 +57,20 @@ impl LetterTopic {
         Self { topic: topic.to_owned(), limit, cluster: Arc::clone(cluster), producer: Mutex::default() }
     }
 
-    fn producer(&self) -> Result<FutureProducer, KafkaError> {
+    fn producer(&self) -> Result<Kept, KafkaError> {
         let mut kept = self.kept();
-        if let Some(producer) = kept.as_ref() {
-            return Ok(producer.clone());
+        if let Some(kept) = kept.as_ref() {
+            return Ok(kept.clone());
         }
         let mut config = self.cluster.producer_config(ProducerKind::prompt(self.limit));
         // Letters are few, and a broker that refuses a producer's first request may accept its second (see `Confirmed`).
         config.set("max.in.flight.requests.per.connection", "1");
-        let producer: FutureProducer = config.create()?;
-        *kept = Some(producer.clone());
-        Ok(producer)
+        let login = self.cluster.login();
+        let producer: FutureProducer<Login> = config.create_with_context(login.clone())?;
+        Ok(kept.insert((producer, login)).clone())
     }
 
-    fn kept(&self) -> MutexGuard<'_, Option<FutureProducer>> {
+    fn kept(&self) -> MutexGuard<'_, Option<Kept>> {
         self.producer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -101,12 +103,17 @@ impl LetterTopic {
         let mut record = FutureRecord::<str, [u8]>::to(&self.topic).headers(headers);
         record.key = key;
         record.payload = payload.filter(|_| fits);
-        let producer = self.producer().map_err(|error| self.failure(classify::failure(&error, None)))?;
+        let ready = tokio::time::timeout(patience, self.cluster.ready()).await;
+        ready.unwrap_or_else(|_| Err(classify::interrupted(None))).map_err(|cause| self.failure(cause))?;
+        let (producer, login) = self.producer().map_err(|error| self.failure(classify::failure(&error, None)))?;
         let sent = tokio::time::timeout(patience, producer.send(record, patience)).await;
         let failure = match sent {
-            Ok(Ok(_)) => return Ok(()),
-            Ok(Err((error, _))) => classify::failure(&error, None),
-            Err(_) => classify::interrupted(None),
+            Ok(Ok(_)) => {
+                login.is_accepted();
+                return Ok(());
+            }
+            Ok(Err((error, _))) => login.judged(classify::failure(&error, None)),
+            Err(_) => login.judged(classify::interrupted(None)),
         };
         let kept = self.kept().take();
         // Its end waits for its own thread.

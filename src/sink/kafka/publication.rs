@@ -174,7 +174,7 @@ impl KafkaPublication<'_> {
                 }
                 Err((error, _)) => {
                     ledger.not_sent(self.sent);
-                    let failure = self.sink.failure(&error, producer.context().last_error(), Some(&topic));
+                    let failure = self.sink.failure(&error, Some(producer.context()), Some(&topic));
                     // What a client cannot do is what the brokers said of themselves when it connected: an answer, too.
                     let said = failure.class == Class::Fatal;
                     return Err(if said { self.sink.doubt.weigh(failure, 1, 0) } else { failure });
@@ -198,7 +198,6 @@ impl KafkaPublication<'_> {
             return Published { acknowledged: 0, stopped: None, suspects: 1 };
         };
         let outcome = producer.context().ledger.outcome();
-        let last_error = producer.context().last_error();
         let acknowledged = outcome.acknowledged;
         if outcome.complete {
             producer.context().confirmed().confirm(Instant::now());
@@ -208,9 +207,10 @@ impl KafkaPublication<'_> {
             self.sink.cluster.take_back(producer);
             return Published { acknowledged, stopped: self.refused.take(), suspects: 1 };
         }
+        let context = Arc::clone(producer.client().context());
         self.sink.cluster.destroy(producer);
         let topics = std::mem::take(&mut self.topics);
-        let of = |error, topic| self.sink.failure(&KafkaError::MessageProduction(error), last_error.clone(), topic);
+        let of = |error, topic| self.sink.failure(&KafkaError::MessageProduction(error), Some(&context), topic);
         let suspects = self.sent - acknowledged;
         // Of several records it is not known which is to blame.
         let topic = topics.get(acknowledged).filter(|_| suspects == 1).map(String::as_str);
@@ -227,7 +227,7 @@ impl KafkaPublication<'_> {
             Some((row, error)) if row == acknowledged => failure(row, error),
             // Something later failed first: the message in question is simply without an answer.
             Some((row, error)) => Failure { class: Class::Retry, ..failure(row, error) },
-            None => classify::interrupted(last_error),
+            None => context.login.judged(classify::interrupted(context.complaint.told())),
         };
         Published { acknowledged, stopped: Some(stopped), suspects: 1 }
     }

@@ -1,17 +1,19 @@
 //! What a topic is like: whether it exists, how many partitions it has, how large a record may be.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::error::Error;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rdkafka::ClientContext;
 use rdkafka::admin::{AdminClient, AdminOptions, ResourceSpecifier};
-use rdkafka::client::DefaultClientContext;
+use rdkafka::client::OAuthToken;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::DeliveryResult;
 use rdkafka::metadata::MetadataPartition;
 use rdkafka::producer::{BaseProducer, NoCustomPartitioner, Producer as _, ProducerContext};
 
-use super::{Cluster, KafkaSink, ProducerKind, classify};
+use super::complaint::Complaint;
+use super::{Cluster, KafkaSink, Login, ProducerKind, classify};
 use crate::message::Message;
 use crate::sink::Failure;
 
@@ -36,32 +38,26 @@ pub struct TopicFacts {
     pub max_message_bytes: Option<usize>,
 }
 
-/// What a client of one question has complained of. A refused certificate is followed by lost connections and by all
-/// brokers being down, in any order, and says more than they do.
+/// Of a client of one question.
 #[derive(Debug, Default)]
-struct Complaint(Mutex<Option<(KafkaError, String)>>);
-
-impl Complaint {
-    fn told(&self) -> Option<(KafkaError, String)> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    fn has_reason(&self) -> bool {
-        self.told().is_some_and(|(error, _)| classify::tells(&error))
-    }
+struct Asked {
+    complaint: Complaint,
+    login: Login,
 }
 
-impl ClientContext for Complaint {
+impl ClientContext for Asked {
+    const ENABLE_REFRESH_OAUTH_TOKEN: bool = true;
+
+    fn generate_oauth_token(&self, _: Option<&str>) -> Result<OAuthToken, Box<dyn Error>> {
+        self.login.give()
+    }
+
     fn error(&self, error: KafkaError, reason: &str) {
-        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let says_less = error.rdkafka_error_code() == Some(RDKafkaErrorCode::AllBrokersDown);
-        if !told.as_ref().is_some_and(|(before, _)| says_less || classify::tells(before)) {
-            *told = Some((error, reason.to_owned()));
-        }
+        self.complaint.hear(error, reason);
     }
 }
 
-impl ProducerContext<NoCustomPartitioner> for Complaint {
+impl ProducerContext<NoCustomPartitioner> for Asked {
     type DeliveryOpaque = ();
 
     fn delivery(&self, _: &DeliveryResult<'_>, (): ()) {}
@@ -72,6 +68,8 @@ impl ProducerContext<NoCustomPartitioner> for Complaint {
 /// # Errors
 /// When the cluster cannot be asked.
 pub async fn describe_topic(cluster: &Arc<Cluster>, topic: &str, timeout: Duration) -> Result<TopicFacts, Failure> {
+    let over = |_| Err(classify::interrupted(None));
+    tokio::time::timeout(timeout, cluster.ready()).await.unwrap_or_else(over)?;
     let found = {
         let (cluster, topic) = (Arc::clone(cluster), topic.to_owned());
         tokio::task::spawn_blocking(move || partitions(&cluster, &topic, timeout))
@@ -88,10 +86,24 @@ pub async fn describe_topic(cluster: &Arc<Cluster>, topic: &str, timeout: Durati
 impl Cluster {
     /// A client of one question. A producer, because a consumer throws the words of an error away; with every setting of those
     /// that send, so that it refuses now which settings it would refuse then.
-    fn asking(&self) -> Result<BaseProducer<Complaint>, Failure> {
+    fn asking(&self) -> Result<BaseProducer<Asked>, Failure> {
         let mut settings = self.producer_config(ProducerKind::prompt(USUAL));
-        let client = settings.set("statistics.interval.ms", "0").create_with_context(Complaint::default());
-        client.map_err(|error| classify::failure(&error, None))
+        let asked = Asked { login: self.login(), ..Asked::default() };
+        let client = settings.set("statistics.interval.ms", "0").create_with_context(asked);
+        let client: BaseProducer<Asked> = client.map_err(|error| classify::failure(&error, None))?;
+        client.context().login.log_in(|time| client.poll(time));
+        Ok(client)
+    }
+
+    /// A client for the cluster's settings and those of its topics.
+    ///
+    /// # Errors
+    /// When the properties make no client.
+    pub fn admin(&self) -> Result<AdminClient<Login>, KafkaError> {
+        let login = self.login();
+        let admin: AdminClient<Login> = self.client_config().create_with_context(login.clone())?;
+        login.log_in(|time| admin.poll(time));
+        Ok(admin)
     }
 }
 
@@ -101,10 +113,11 @@ fn partitions(cluster: &Cluster, topic: &str, timeout: Duration) -> Result<Optio
     let failure = |error: KafkaError| {
         // The reason, a refused certificate for example, waits to be fetched; the time-out alone would blame the brokers.
         let asked = Instant::now();
-        while !client.context().has_reason() && asked.elapsed() < REASON {
+        while !client.context().complaint.has_reason() && asked.elapsed() < REASON {
             client.poll(EVENTS);
         }
-        classify::failure(&error, client.context().told())
+        let context = client.context();
+        context.login.judged(classify::failure(&error, context.complaint.told()))
     };
     let metadata = client.client().fetch_metadata(Some(topic), timeout).map_err(failure)?;
     let Some(found) = metadata.topics().iter().find(|found| found.name() == topic) else { return Ok(None) };
@@ -119,7 +132,7 @@ fn partitions(cluster: &Cluster, topic: &str, timeout: Duration) -> Result<Optio
 }
 
 async fn max_message_bytes(cluster: &Cluster, topic: &str, leader: Option<i32>, timeout: Duration) -> Option<usize> {
-    let admin: AdminClient<DefaultClientContext> = cluster.client_config().create().ok()?;
+    let admin = cluster.admin().ok()?;
     let limit = number(&admin, ResourceSpecifier::Topic(topic), "max.message.bytes", timeout).await?;
     if limit <= USUAL {
         return Some(limit);
@@ -134,7 +147,7 @@ async fn max_message_bytes(cluster: &Cluster, topic: &str, leader: Option<i32>, 
 }
 
 async fn number(
-    admin: &AdminClient<DefaultClientContext>,
+    admin: &AdminClient<Login>,
     of: ResourceSpecifier<'_>,
     setting: &str,
     timeout: Duration,

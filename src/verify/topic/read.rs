@@ -11,7 +11,7 @@ use rdkafka::message::{BorrowedMessage, Message as _};
 use rdkafka::{Offset, TopicPartitionList};
 
 use super::{ANSWER, Ends, LOOK, Span, Watch, asked, consumer, problem, says_more};
-use crate::sink::kafka::Cluster;
+use crate::sink::kafka::{Cluster, Login};
 use crate::verify::Problem;
 
 /// Shows every record of these spans to `see`, with the number of its span.
@@ -51,7 +51,7 @@ pub async fn read<S: Send + 'static>(
 }
 
 struct Reader<'a> {
-    consumer: &'a BaseConsumer,
+    consumer: &'a BaseConsumer<Login>,
     spans: &'a [Span],
     watch: &'a Watch,
 }

@@ -1,6 +1,6 @@
 //! The first request of a producer for a partition is refused, and those behind it are on their way already.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,7 +49,7 @@ async fn broker_appends_second_request_when_first_is_refused() {
     let proxy = KafkaProxy::start().await;
     let topic = unique("first");
     proxy.broker.create_topic(&topic, 1, &[]).await.unwrap();
-    let cluster = Cluster::new(ClusterConfig { bootstrap_servers: proxy.servers(), properties: BTreeMap::new() });
+    let cluster = Cluster::new(ClusterConfig { bootstrap_servers: proxy.servers(), ..ClusterConfig::default() });
     let producer: BaseProducer = cluster.producer_config(ProducerKind::prompt(1_048_588)).create().unwrap();
     proxy.arm();
     let (servers, value) = (proxy.broker.bootstrap_servers(), "v".repeat(2_000));

@@ -391,6 +391,11 @@ impl<C: ClientContext> AdminClient<C> {
     pub fn inner(&self) -> &Client<C> {
         &self.client
     }
+
+    /// Serves one event of the client itself, such as a request for an OAuth token, and waits for it no longer than `timeout`.
+    pub fn poll<T: Into<Timeout>>(&self, timeout: T) {
+        let _ = self.client.poll_event(&self.client.main_queue(), timeout);
+    }
 }
 
 impl FromClientConfig for AdminClient<DefaultClientContext> {
@@ -402,6 +407,12 @@ impl FromClientConfig for AdminClient<DefaultClientContext> {
 impl<C: ClientContext> FromClientConfigAndContext<C> for AdminClient<C> {
     fn from_config_and_context(config: &ClientConfig, context: C) -> KafkaResult<AdminClient<C>> {
         let native_config = config.create_native_config()?;
+        unsafe {
+            rdsys::rd_kafka_conf_set_events(
+                native_config.ptr(),
+                rdsys::RD_KAFKA_EVENT_OAUTHBEARER_TOKEN_REFRESH,
+            )
+        };
         // librdkafka only provides consumer and producer types. We follow the
         // example of the Python bindings in choosing to pretend to be a
         // producer, as producer clients are allegedly more lightweight. [0]

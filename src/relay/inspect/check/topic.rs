@@ -17,6 +17,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Codes of a broker that does not answer.
 const AWAY: [&str; 4] =
     ["kafka_broker_transport_failure", "kafka_all_brokers_down", "kafka_operation_timed_out", "kafka_resolve"];
+/// Codes of a log-in that cannot be tried, by their findings.
+const NO_LOG_IN: [&str; 3] = ["token_refused", "token_unavailable", "secret_unreadable"];
 const UNREACHABLE: &str = "Check [kafka] bootstrap_servers, and that the brokers run, accept this security.protocol and can \
      be reached from here under the names that they tell (advertised.listeners).";
 
@@ -90,7 +92,7 @@ async fn described(cluster: &Arc<Cluster>, topic: &str, away: &mut Option<Failur
         return Err(failure.clone());
     }
     let described = describe_topic(cluster, topic, PATIENCE).await;
-    *away = described.as_ref().err().filter(|failure| is_away(failure)).cloned();
+    *away = described.as_ref().err().filter(|failure| is_away(failure) || no_log_in(failure).is_some()).cloned();
     described
 }
 
@@ -98,7 +100,14 @@ fn is_away(failure: &Failure) -> bool {
     AWAY.contains(&failure.code.as_str())
 }
 
+fn no_log_in(failure: &Failure) -> Option<&'static str> {
+    NO_LOG_IN.into_iter().find(|code| *code == failure.code)
+}
+
 fn unanswered(failure: Failure) -> Finding {
+    if let Some(code) = no_log_in(&failure) {
+        return Finding::new(Level::Error, code, failure.message).setting(format!("{}.", failure.hint));
+    }
     let refused = failure.class == Class::Fatal || failure.code == kafka::NO_CLIENT_CODE;
     let code = if refused { "kafka_refused" } else { "kafka_unreachable" };
     let hint = if is_away(&failure) { UNREACHABLE.to_owned() } else { failure.hint };

@@ -37,7 +37,8 @@ mod tests {
     fn codes(properties: &[(&str, &str)]) -> Vec<&'static str> {
         let properties: BTreeMap<_, _> =
             properties.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        let cluster = Cluster::new(ClusterConfig { bootstrap_servers: "127.0.0.1:1".to_owned(), properties });
+        let bootstrap_servers = "127.0.0.1:1".to_owned();
+        let cluster = Cluster::new(ClusterConfig { bootstrap_servers, properties, ..ClusterConfig::default() });
         findings(&cluster).iter().map(|finding| finding.code).collect()
     }
 

@@ -10,7 +10,7 @@ const LIMIT: usize = 1_000_000;
 /// Nobody listens there: producers are made, and never connected.
 fn cluster() -> Arc<Cluster> {
     let bootstrap_servers = "127.0.0.1:1".to_owned();
-    Arc::new(Cluster::new(ClusterConfig { bootstrap_servers, properties: BTreeMap::new() }))
+    Arc::new(Cluster::new(ClusterConfig { bootstrap_servers, ..ClusterConfig::default() }))
 }
 
 fn waiting(cluster: &Arc<Cluster>, limit: usize) -> tokio::task::JoinHandle<(Lent, Duration)> {

@@ -1,0 +1,349 @@
+//! Brokers that want to know who publishes: a token of an issuer, a password that is replaced while the relay runs.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::routing::post;
+use base64::Engine as _;
+use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
+use outbox_testkit::kafka::{BrokerOptions, Listener, RealBroker};
+use tempfile::TempDir;
+use tokio_postgres::Client;
+
+use crate::support::outside::{finding, json, standing};
+use crate::support::{
+    CLOCK, Database, PATIENCE, Process, bookings, database, eventually, ids, kafka_relay, outbox_relay, toml,
+};
+
+const SECRET: &str = "s3cret";
+
+/// An issuer of tokens that a broker verifies by its key.
+#[derive(Debug)]
+struct Issuer {
+    folder: TempDir,
+    said: Mutex<Said>,
+}
+
+#[derive(Debug)]
+struct Said {
+    away: bool,
+    lasts: u64,
+    audience: &'static str,
+    given: usize,
+}
+
+fn openssl(args: &[&str], dir: &Path, input: &[u8]) -> Vec<u8> {
+    let mut command = Command::new("openssl");
+    command.args(args).current_dir(dir).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut process = command.spawn().unwrap();
+    process.stdin.take().unwrap().write_all(input).unwrap();
+    let ended = process.wait_with_output().unwrap();
+    assert!(ended.status.success(), "{args:?}: {}", String::from_utf8_lossy(&ended.stderr));
+    ended.stdout
+}
+
+impl Issuer {
+    /// With a key of its own, and the file that brokers know it by.
+    fn new(lasts: u64) -> Arc<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        openssl(&["genrsa", "-out", "key.pem", "2048"], folder.path(), b"");
+        let modulus = openssl(&["rsa", "-in", "key.pem", "-noout", "-modulus"], folder.path(), b"");
+        let modulus = String::from_utf8(modulus).unwrap();
+        let hex = modulus.trim().strip_prefix("Modulus=").unwrap();
+        let bytes: Vec<u8> =
+            (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect();
+        let modulus = BASE64_URL_SAFE_NO_PAD.encode(bytes);
+        let key = format!(r#"{{"kty":"RSA","kid":"k","use":"sig","alg":"RS256","n":"{modulus}","e":"AQAB"}}"#);
+        fs::write(folder.path().join("keys.json"), format!(r#"{{"keys":[{key}]}}"#)).unwrap();
+        fs::write(folder.path().join("secret"), format!("{SECRET}\n")).unwrap();
+        let said = Said { away: false, lasts, audience: "kafka", given: 0 };
+        Arc::new(Self { folder, said: Mutex::new(said) })
+    }
+
+    /// A signed token (RFC 7519), for the broker's own validator.
+    fn token(&self, audience: &str, lasts: u64) -> String {
+        let now = SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs();
+        let head = r#"{"alg":"RS256","kid":"k","typ":"JWT"}"#;
+        let claims = format!(r#"{{"sub":"relay","scope":"w","aud":"{audience}","iat":{now},"exp":{}}}"#, now + lasts);
+        let text = format!("{}.{}", BASE64_URL_SAFE_NO_PAD.encode(head), BASE64_URL_SAFE_NO_PAD.encode(claims));
+        let signed = openssl(&["dgst", "-sha256", "-sign", "key.pem"], self.folder.path(), text.as_bytes());
+        format!("{text}.{}", BASE64_URL_SAFE_NO_PAD.encode(signed))
+    }
+
+    fn see<T>(&self, read: impl FnOnce(&mut Said) -> T) -> T {
+        read(&mut self.said.lock().unwrap())
+    }
+
+    fn secret(&self, text: &str) {
+        fs::write(self.folder.path().join("secret"), text).unwrap();
+    }
+
+    fn listener(&self) -> Listener {
+        let module = "org.apache.kafka.common.security.oauthbearer";
+        let keys = format!("file://{}", self.folder.path().join("keys.json").display());
+        let settings = vec![
+            ("sasl.enabled.mechanisms", "OAUTHBEARER".to_owned()),
+            ("oauthbearer.sasl.jaas.config", format!("{module}.OAuthBearerLoginModule required;")),
+            ("oauthbearer.sasl.server.callback.handler.class", format!("{module}.OAuthBearerValidatorCallbackHandler")),
+            ("oauthbearer.sasl.oauthbearer.jwks.endpoint.url", keys),
+            ("oauthbearer.sasl.oauthbearer.expected.audience", "kafka".to_owned()),
+            // A connection ends with the token that it was made by, unless it shows another one (KIP-368).
+            ("oauthbearer.connections.max.reauth.ms", "3600000".to_owned()),
+        ];
+        Listener { name: "tokens".to_owned(), protocol: "SASL_PLAINTEXT", advertised: None, settings }
+    }
+}
+
+async fn answer(State(issuer): State<Arc<Issuer>>, headers: HeaderMap, form: String) -> (StatusCode, String) {
+    assert_eq!(form, "grant_type=client_credentials&scope=w");
+    let pair = BASE64_STANDARD.encode(format!("relay:{SECRET}"));
+    if headers.get("authorization").is_none_or(|basic| *basic != format!("Basic {pair}")) {
+        return (StatusCode::UNAUTHORIZED, r#"{"error":"invalid_client"}"#.to_owned());
+    }
+    let (away, lasts, audience) = issuer.see(|said| (said.away, said.lasts, said.audience));
+    if away {
+        return (StatusCode::SERVICE_UNAVAILABLE, String::new());
+    }
+    issuer.see(|said| said.given += 1);
+    let token = issuer.token(audience, lasts);
+    (StatusCode::OK, format!(r#"{{"access_token":"{token}","token_type":"Bearer","expires_in":{lasts}}}"#))
+}
+
+/// A broker that takes an issuer's tokens, and the table.
+struct Stage {
+    database: Database,
+    owner: Client,
+    broker: RealBroker,
+    issuer: Arc<Issuer>,
+    port: u16,
+}
+
+impl Stage {
+    async fn start(lasts: u64) -> Self {
+        let database = database().await;
+        let owner = bookings(&database, CLOCK).await;
+        let issuer = Issuer::new(lasts);
+        let options = BrokerOptions { listeners: vec![issuer.listener()], ..BrokerOptions::default() };
+        let broker = RealBroker::start_with(&options).await.unwrap();
+        broker.create_topic("t", 1, &[("max.message.bytes", "3000000")]).await.unwrap();
+        broker.create_topic("dead", 1, &[]).await.unwrap();
+        let router = Router::new().route("/token", post(answer)).with_state(Arc::clone(&issuer));
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        Self { database, owner, broker, issuer, port }
+    }
+
+    fn text(&self) -> String {
+        let (port, folder) = (self.port, self.issuer.folder.path().display());
+        let relays = format!(
+            "[kafka.properties]\n\"security.protocol\" = \"sasl_plaintext\"\n[kafka.oauth2]\ntoken_url = \"http://127.0.0.1:{port}/token\"\n\
+             client_id = \"relay\"\nclient_secret_file = \"{folder}/secret\"\nscope = \"w\"\n{}",
+            kafka_relay("k", "t", "start = \"beginning\"\non_poison = \"dead_letter\"\ndead_letter_topic = \"dead\"")
+        );
+        let text = toml(&self.database, "relay", self.broker.listener("tokens").as_deref(), &relays);
+        // The section that follows [kafka] belongs to it.
+        let admin = "[admin]\nlisten = \"127.0.0.1:0\"\n";
+        format!("{}{admin}", text.replace(admin, ""))
+    }
+
+    async fn book(&self) {
+        self.owner.batch_execute("INSERT INTO bookings DEFAULT VALUES").await.unwrap();
+    }
+
+    async fn has_code(&self, code: &str) -> serde_json::Value {
+        let is_there = async || standing(&self.owner, "k").await.is_some_and(|(_, _, _, error)| error["code"] == code);
+        eventually(PATIENCE * 4, is_there).await;
+        standing(&self.owner, "k").await.unwrap().3
+    }
+
+    /// Waits until the topic has all rows, in their order.
+    async fn has_all(&self) {
+        let rows: i64 = self.owner.query_one("SELECT count(*) FROM bookings", &[]).await.unwrap().get(0);
+        let servers = self.broker.bootstrap_servers();
+        let first = async || {
+            let mut seen = HashSet::new();
+            let mut all = ids(&servers, "t").await;
+            all.retain(|id| seen.insert(id.clone()));
+            all
+        };
+        eventually(PATIENCE * 4, async || i64::try_from(first().await.len()).unwrap() >= rows).await;
+        assert_eq!(first().await, (1..=rows).map(|id| id.to_string()).collect::<Vec<_>>());
+    }
+}
+
+// Guarantee: secrets.oauth2
+#[tokio::test(flavor = "multi_thread")]
+async fn kafka_gets_tokens_that_are_renewed_and_rows_wait_while_there_is_none() {
+    let stage = Stage::start(4).await;
+    let text = stage.text();
+    stage.book().await;
+    let (code, out, log) = outbox_relay(&text, &["check", "-o", "json"]).await;
+    let document = json(&out);
+    // The topic's settings are asked for by a client of another kind, which logs in as well.
+    let size = finding(&document, "message_size").unwrap_or_else(|| panic!("{out}{log}"));
+    assert!(code == Some(0) && size["message"].as_str().unwrap().contains("of 3000000 bytes"), "{code:?} {out}");
+    let process = Process::spawn(&text, &["run"]);
+    while stage.issuer.see(|said| said.given) < 5 {
+        stage.book().await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    stage.has_all().await;
+    let servers = stage.broker.bootstrap_servers();
+    let rows = stage.owner.query_one("SELECT count(*) FROM bookings", &[]).await.unwrap().get::<_, i64>(0);
+    assert_eq!(i64::try_from(ids(&servers, "t").await.len()).unwrap(), rows, "renewed without a repeated row");
+
+    stage.issuer.see(|said| said.away = true);
+    let mut unavailable = None;
+    while unavailable.is_none() {
+        stage.book().await;
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        let (_, _, _, error) = standing(&stage.owner, "k").await.unwrap();
+        unavailable = (error["code"] == "token_unavailable").then_some(error);
+        assert!(!process.log().contains("relay halted"), "{}", process.log());
+    }
+    println!("{}", unavailable.unwrap());
+    stage.issuer.see(|said| said.away = false);
+    stage.book().await;
+    stage.has_all().await;
+    let (code, out, log) = outbox_relay(&text, &["verify", "k"]).await;
+    assert_eq!(code, Some(0), "{out}{log}");
+    let log = process.log();
+    assert!(!log.contains("relay halted"), "{log}");
+    let head = BASE64_URL_SAFE_NO_PAD.encode(r#"{"alg":"RS256""#);
+    assert!(!log.contains(SECRET) && !log.contains(&head[..12]), "{log}");
+    stage.broker.stop().await.unwrap();
+}
+
+// Guarantee: secrets.oauth2
+#[tokio::test(flavor = "multi_thread")]
+async fn tokens_that_are_refused_halt_until_the_secret_is_corrected() {
+    let stage = Stage::start(3600).await;
+    let text = stage.text();
+    stage.book().await;
+    stage.issuer.secret("wr0ng");
+    let (code, out, _) = outbox_relay(&text, &["check", "-o", "json"]).await;
+    let document = json(&out);
+    let found = finding(&document, "token_refused").unwrap_or_else(|| panic!("{out}"));
+    println!("{found}");
+    assert_eq!((code, &found["level"]), (Some(3), &"error".into()), "{out}");
+    let process = Process::spawn(&text, &["run"]);
+    println!("{}", stage.has_code("token_refused").await);
+    // The issuer gives tokens now, which the broker does not take.
+    stage.issuer.see(|said| said.audience = "elsewhere");
+    stage.issuer.secret(SECRET);
+    let refused = stage.has_code("kafka_authentication").await;
+    println!("{refused}");
+    assert!(refused["hint"].as_str().unwrap().contains("[kafka.oauth2]"), "{refused}");
+    assert!(standing(&stage.owner, "k").await.unwrap().1, "halted");
+    stage.issuer.see(|said| said.audience = "kafka");
+    assert_eq!(outbox_relay(&text, &["cursor", "resume", "k"]).await.0, Some(0));
+    stage.has_all().await;
+    // Copies of dead letters have a client of their own.
+    let large =
+        "INSERT INTO bookings (payload) SELECT string_agg(md5(n::text), '') FROM generate_series(1, 100000) AS n";
+    stage.owner.batch_execute(large).await.unwrap();
+    let servers = stage.broker.bootstrap_servers();
+    eventually(PATIENCE * 2, async || ids(&servers, "dead").await == ["2"]).await;
+    let log = process.log();
+    assert!(!log.contains("wr0ng") && !log.contains(SECRET), "{log}");
+    stage.broker.stop().await.unwrap();
+}
+
+// Guarantee: secrets.files
+#[tokio::test(flavor = "multi_thread")]
+async fn replaced_password_of_the_brokers_needs_no_restart() {
+    let database = database().await;
+    let owner = bookings(&database, CLOCK).await;
+    let jaas = |password: &str| {
+        format!("org.apache.kafka.common.security.plain.PlainLoginModule required user_relay=\"{password}\";")
+    };
+    let settings = vec![("plain.sasl.jaas.config", jaas("first")), ("sasl.enabled.mechanisms", "PLAIN".to_owned())];
+    let listener = Listener { name: "sasl".to_owned(), protocol: "SASL_PLAINTEXT", advertised: None, settings };
+    let options = BrokerOptions { listeners: vec![listener], ..BrokerOptions::default() };
+    let mut broker = RealBroker::start_with(&options).await.unwrap();
+    broker.create_topic("t", 1, &[]).await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("password");
+    fs::write(&file, "first\n").unwrap();
+    let relays = format!(
+        "[kafka.properties]\n\"security.protocol\" = \"sasl_plaintext\"\n\"sasl.mechanism\" = \"PLAIN\"\n\"sasl.username\" = \"relay\"\n{}",
+        kafka_relay("k", "t", "start = \"beginning\"")
+    );
+    let text = toml(&database, "relay", broker.listener("sasl").as_deref(), &relays);
+    let (admin, servers) = ("[admin]\nlisten = \"127.0.0.1:0\"\n", broker.bootstrap_servers());
+    let head = format!("sasl_password_file = \"{}\"\n", file.display());
+    let text = format!("{}{admin}", text.replace(admin, &head));
+    let process = Process::spawn(&text, &["run"]);
+    let book = async || owner.batch_execute("INSERT INTO bookings DEFAULT VALUES").await.unwrap();
+    let has = async |rows: usize| eventually(PATIENCE * 4, async || ids(&servers, "t").await.len() == rows).await;
+    book().await;
+    has(1).await;
+    // As in a cluster where secrets are replaced: the file first, then, by and by, the brokers.
+    fs::write(&file, "second\n").unwrap();
+    let properties = broker.dir().join("server.properties");
+    let old = fs::read_to_string(&properties).unwrap();
+    fs::write(&properties, old.replace(&jaas("first"), &jaas("second"))).unwrap();
+    broker.restart().await.unwrap();
+    book().await;
+    has(2).await;
+    let log = process.log();
+    assert!(!log.contains("relay halted"), "{log}");
+    // The other way round it halts, until the file is right.
+    fs::write(&file, "third\n").unwrap();
+    book().await;
+    let is_halted = async || standing(&owner, "k").await.is_some_and(|(_, halted, _, _)| halted);
+    eventually(PATIENCE * 4, is_halted).await;
+    assert_eq!(standing(&owner, "k").await.unwrap().3["code"], "kafka_authentication");
+    fs::write(&file, "second\n").unwrap();
+    has(3).await;
+    broker.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn log_ins_that_cannot_work_are_refused_by_name() {
+    let oauth2 = "[kafka.oauth2]\ntoken_url = \"https://i/t\"\nclient_id = \"c\"\nclient_secret_file = \"/s\"\n";
+    let cases: BTreeMap<&str, (String, &str)> = [
+        ("mechanism alone", ("[kafka.properties]\nsasl.mechanism = \"OAUTHBEARER\"\n".to_owned(), "needs an issuer")),
+        (
+            "another mechanism",
+            (format!("[kafka.properties]\nsasl.mechanism = \"PLAIN\"\n{oauth2}"), "counts for OAUTHBEARER only"),
+        ),
+        (
+            "librdkafka's own",
+            (format!("[kafka.properties]\nsasl.oauthbearer.config = \"principal=x\"\n{oauth2}"), "not by librdkafka"),
+        ),
+        ("no log-in", (format!("[kafka.properties]\nsecurity.protocol = \"ssl\"\n{oauth2}"), "no token is sent")),
+        (
+            "a password, too",
+            (format!("[kafka.properties]\nsasl.password = \"hunter2\"\n{oauth2}"), "counts for nothing"),
+        ),
+        ("in clear", (oauth2.replace("https", "http"), "in clear")),
+        ("no secret", (oauth2.replace("client_secret_file = \"/s\"\n", ""), "client_secret_file")),
+    ]
+    .into();
+    for (name, (section, word)) in cases {
+        let text = format!(
+            "[postgres]\nurl = \"postgresql://u@h/d?sslmode=disable\"\n[kafka]\nbootstrap_servers = \"b:9092\"\n{section}{}",
+            kafka_relay("k", "t", "")
+        );
+        let (code, out, log) = outbox_relay(&text, &["config", "show", "--redacted"]).await;
+        assert!(code == Some(2) && log.contains(word), "{name}: {code:?} {out}{log}");
+        assert!(!log.contains("hunter2"), "{log}");
+    }
+    let text = format!(
+        "[postgres]\nurl = \"postgresql://u@h/d?sslmode=disable\"\n[kafka]\nbootstrap_servers = \"b:9092\"\n{oauth2}{}",
+        kafka_relay("k", "t", "")
+    );
+    let (code, out, log) = outbox_relay(&text, &["config", "show", "--redacted"]).await;
+    assert_eq!(code, Some(0), "{log}");
+    assert!(out.contains("\"security.protocol\" = \"sasl_ssl\"") && out.contains("[kafka.oauth2]"), "{out}");
+}
