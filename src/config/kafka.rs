@@ -15,7 +15,8 @@ pub(super) fn read(section: &Section<'_>) -> Option<ClusterConfig> {
     let mut properties = read_properties(section);
     let mut password_file = None;
     if let Some((path, password)) = password {
-        password_file = Some(path);
+        // A pipe has given it once and for all.
+        password_file = Some(path).filter(|path| path.is_file());
         if properties.insert("sasl.password".to_owned(), password).is_some() {
             let what = "the password is given twice: here and as the property sasl.password";
             section.problem("sasl_password_file", Wrong::new(what, "remove one of the two"));
@@ -40,9 +41,12 @@ const TOKENS: &str = "OAUTHBEARER";
 /// or for trials only.
 fn log_in(section: &Section<'_>, properties: &mut BTreeMap<String, String>) {
     let problem = |key: &str, what: &str, fix: &str| section.problem(key, Wrong::new(what, fix));
-    let of_tokens = |name: &String| name.starts_with("sasl.oauthbearer.") || name.contains("oauthbearer.unsecure");
+    let of_tokens = |(name, value): &(&String, &String)| {
+        let is_set = !matches!(value.as_str(), "" | "default" | "false");
+        is_set && (name.starts_with("sasl.oauthbearer.") || name.contains("oauthbearer.unsecure"))
+    };
     let with_oauth2 = section.has("oauth2");
-    if let Some(name) = properties.keys().find(|name| of_tokens(name)) {
+    if let Some((name, _)) = properties.iter().find(of_tokens) {
         let fix = "remove it, and write [kafka.oauth2]: token_url, client_id, client_secret_file";
         problem(&format!("properties.{name}"), "tokens are fetched by the relay, not by librdkafka", fix);
     }

@@ -216,6 +216,13 @@ impl KafkaSink {
         if self.layout.is_routed() { classify::routed(failure, error) } else { failure }
     }
 
+    /// A refusal as it counts, after `acknowledged` records that the brokers have taken since the last one.
+    fn weighed(&self, failure: Failure, acknowledged: usize) -> Failure {
+        let is_new = login::REFUSED.contains(&failure.code.as_str()) && self.cluster.password.is_new();
+        let class = if is_new { Class::Retry } else { failure.class };
+        self.doubt.weigh(Failure { class, ..failure }, 1, acknowledged)
+    }
+
     pub(super) async fn begin(&self, mode: Mode) -> Result<KafkaPublication<'_>, Failure> {
         let producer = if mode.backlog {
             self.cluster.lend_for_backlog(self.limit, self.spread(), self.layout.topic()).await?

@@ -151,9 +151,13 @@ fn consumer(cluster: &Cluster, isolation: &str) -> Result<BaseConsumer<Login>, P
     let login = cluster.login();
     let consumer: BaseConsumer<Login> =
         settings.create_with_context(login.clone()).map_err(|error| problem(&error, None))?;
-    // It has no records to give yet.
-    login.log_in(|time| drop(consumer.poll(time)));
-    Ok(consumer)
+    // It has no records to give yet, but may say why it gets none.
+    let mut said = None;
+    login.log_in(|time| said = said.take().or_else(|| consumer.poll(time)?.err().filter(says_more)));
+    match said {
+        Some(error) => Err(problem(&error, None)),
+        None => Ok(consumer),
+    }
 }
 
 fn problem(error: &KafkaError, topic: Option<&str>) -> Problem {
@@ -263,7 +267,7 @@ fn begin_at(consumer: &BaseConsumer<Login>, spans: &mut [Span], since: Timestamp
 /// Whether the topic is compacted, as far as this user may know.
 pub async fn compacted(cluster: &Arc<Cluster>, topic: &str) -> Option<bool> {
     cluster.ready().await.ok()?;
-    let admin = cluster.admin().ok()?;
+    let admin = cluster.admin().await.ok()?;
     let options = AdminOptions::new().request_timeout(Some(ANSWER / 3));
     let described = admin.describe_configs(&[ResourceSpecifier::Topic(topic)], &options).await.ok()?;
     let entry = described.into_iter().next()?.ok()?;

@@ -1,6 +1,6 @@
 //! Tokens by OAuth 2.0 client credentials (RFC 6749, section 4.4), sent as Bearer tokens (RFC 6750).
 //!
-//! One token serves all requests of a sink, or all clients of a Kafka cluster. It is renewed after four fifths of its life; while the
+//! One token serves all requests of a sink, or all clients of a Kafka cluster. It is renewed after three quarters of its life; while the
 //! issuer is away, it is used until it ends. A receiver that refuses a token which it has accepted before (revoked, say) gets a new
 //! one; what refuses a new one halts the relay, as any 401 does.
 

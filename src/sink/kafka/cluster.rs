@@ -85,7 +85,8 @@ impl Cluster {
     #[must_use]
     pub fn new(config: ClusterConfig) -> Self {
         let issuer = config.oauth2.clone().map(Issuer::new);
-        let password = Password::new(config.password_file.clone());
+        let password =
+            Password::new(config.password_file.clone(), config.properties.get("sasl.password").map(String::as_str));
         let (statistics, missing) = (Statistics::default(), MissingTopics::default());
         Self { config, shelves: Arc::default(), statistics, missing, issuer, password }
     }
@@ -192,6 +193,7 @@ impl Cluster {
     ) -> Result<usize, Failure> {
         // Asked through producers that wait for their next turn, so that they learn the answer themselves. They stay where they
         // are: a turn that found its producer lent to a question would have to connect another.
+        self.end_refused();
         let mut asking: Vec<_> = {
             let shelves = self.shelves();
             let resting =
@@ -271,7 +273,10 @@ impl ClientContext for Context {
     const ENABLE_REFRESH_OAUTH_TOKEN: bool = true;
 
     fn generate_oauth_token(&self, _: Option<&str>) -> Result<OAuthToken, Box<dyn Error>> {
-        self.login.give()
+        let given = self.login.give()?;
+        // What it complained of was another one's.
+        self.complaint.forget();
+        Ok(given)
     }
 
     fn stats_raw(&self, json: &[u8]) {

@@ -33,7 +33,13 @@ impl Complaint {
         self.lock().as_ref().is_some_and(|(error, _)| classify::tells(error))
     }
 
-    /// A lasting trouble is complained of again at the next connection.
+    /// Whether it says that a log-in was refused, or that there is nothing to log in with.
+    pub(super) fn is_of_log_in(&self) -> bool {
+        let refused = [Some(RDKafkaErrorCode::Authentication), Some(RDKafkaErrorCode::SaslAuthenticationFailed)];
+        self.lock().as_ref().is_some_and(|(error, _)| refused.contains(&error.rdkafka_error_code()))
+    }
+
+    /// A lasting trouble is complained of again: within half a minute, for which librdkafka keeps back what it has said already.
     pub(super) fn forget(&self) {
         *self.lock() = None;
     }

@@ -31,8 +31,6 @@ pub(super) struct Lent {
     pub(super) kind: ProducerKind,
     /// When it was last used; in the future for one that is not to be used yet.
     used: Instant,
-    /// Of the password that it logs in with.
-    password: u64,
     loan: Option<Loan>,
 }
 
@@ -125,7 +123,7 @@ impl Cluster {
     /// for later; `topic` is what it should know then.
     pub(super) async fn lend(self: &Arc<Self>, limit: usize, topic: Option<&str>) -> Result<Lent, Failure> {
         let kind = ProducerKind::prompt(limit);
-        self.end_former();
+        self.end_refused();
         let returned = Arc::clone(&self.shelves().entry(kind).or_default().returned);
         let until = tokio::time::Instant::now() + RETURN;
         let mut long = false;
@@ -159,7 +157,7 @@ impl Cluster {
         topic: Option<&str>,
     ) -> Result<Lent, Failure> {
         let kind = ProducerKind { limit, backlog: Some(spread) };
-        self.end_former();
+        self.end_refused();
         let rested = self.shelves().entry(kind).or_default().rested();
         if let Some(lent) = rested {
             return Ok(self.on_loan(lent));
@@ -170,6 +168,8 @@ impl Cluster {
 
     /// One that rested, and counts as out already.
     fn on_loan(&self, mut lent: Lent) -> Lent {
+        // What it complained of at rest is over, or complained of again.
+        lent.context().complaint.forget();
         lent.loan = Some(Loan { shelves: Arc::clone(&self.shelves), kind: lent.kind });
         lent.producer.wake();
         lent
@@ -214,10 +214,9 @@ impl Cluster {
 
     pub(super) fn another(&self, kind: ProducerKind) -> Result<Lent, Failure> {
         let context = Context { reading: self.statistics.reading(), login: self.login(), ..Context::default() };
-        let password = self.password.version();
         let producer = Polled::new(kind.thread(), &self.producer_config(kind), context);
         let producer = producer.map_err(|error| classify::failure(&error, None))?;
-        Ok(Lent { producer: Arc::new(producer), kind, used: Instant::now(), password, loan: None })
+        Ok(Lent { producer: Arc::new(producer), kind, used: Instant::now(), loan: None })
     }
 
     /// Takes an empty producer back.
@@ -234,13 +233,16 @@ impl Cluster {
         drop(loan); // says that it is there
     }
 
-    /// Ends the producers that rest and would log in with a password of before at their next connection.
-    fn end_former(&self) {
-        let now = self.password.version();
-        let former = |lent: &mut Lent| lent.password != now;
+    /// Ends the producers whose log-in was refused while they rested, or whose token has ended: a new one has the password or token of
+    /// now. Those with a connection that stays need neither.
+    pub(super) fn end_refused(&self) {
+        let refused = |lent: &mut Lent| {
+            let context = lent.context();
+            context.complaint.is_of_log_in() || context.login.has_ended()
+        };
         let mut over = Vec::new();
         for shelf in self.shelves().values_mut() {
-            over.extend(shelf.resting.extract_if(.., former));
+            over.extend(shelf.resting.extract_if(.., refused));
         }
         over.into_iter().for_each(|lent| self.destroy(lent));
     }

@@ -8,8 +8,9 @@ use rdkafka::error::KafkaError;
 use rdkafka::message::{Header, OwnedHeaders};
 use rdkafka::producer::{FutureProducer, FutureRecord};
 
+use super::login::Asked;
 use super::record::OVERHEAD;
-use super::{Cluster, Login, ProducerKind, classify};
+use super::{Cluster, ProducerKind, classify};
 use crate::sink::{Class, Failure, Subject};
 
 /// What is said of a message that was dead-lettered.
@@ -42,7 +43,7 @@ pub struct LetterTopic {
     producer: Mutex<Option<Kept>>,
 }
 
-type Kept = (FutureProducer<Login>, Login);
+type Kept = (FutureProducer<Asked>, Asked);
 
 impl fmt::Debug for LetterTopic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -65,9 +66,9 @@ impl LetterTopic {
         let mut config = self.cluster.producer_config(ProducerKind::prompt(self.limit));
         // Letters are few, and a broker that refuses a producer's first request may accept its second (see `Confirmed`).
         config.set("max.in.flight.requests.per.connection", "1");
-        let login = self.cluster.login();
-        let producer: FutureProducer<Login> = config.create_with_context(login.clone())?;
-        Ok(kept.insert((producer, login)).clone())
+        let asked = Asked::new(&self.cluster);
+        let producer: FutureProducer<Asked> = config.create_with_context(asked.clone())?;
+        Ok(kept.insert((producer, asked)).clone())
     }
 
     fn kept(&self) -> MutexGuard<'_, Option<Kept>> {
@@ -103,17 +104,16 @@ impl LetterTopic {
         let mut record = FutureRecord::<str, [u8]>::to(&self.topic).headers(headers);
         record.key = key;
         record.payload = payload.filter(|_| fits);
-        let ready = tokio::time::timeout(patience, self.cluster.ready()).await;
-        ready.unwrap_or_else(|_| Err(classify::interrupted(None))).map_err(|cause| self.failure(cause))?;
-        let (producer, login) = self.producer().map_err(|error| self.failure(classify::failure(&error, None)))?;
+        self.cluster.ready().await.map_err(|cause| self.failure(cause))?;
+        let (producer, asked) = self.producer().map_err(|error| self.failure(classify::failure(&error, None)))?;
         let sent = tokio::time::timeout(patience, producer.send(record, patience)).await;
         let failure = match sent {
             Ok(Ok(_)) => {
-                login.is_accepted();
+                asked.login.is_accepted();
                 return Ok(());
             }
-            Ok(Err((error, _))) => login.judged(classify::failure(&error, None)),
-            Err(_) => login.judged(classify::interrupted(None)),
+            Ok(Err((error, _))) => asked.failure(&error),
+            Err(_) => asked.login.judged(classify::interrupted(asked.complaint.told())),
         };
         let kept = self.kept().take();
         // Its end waits for its own thread.

@@ -1,37 +1,49 @@
 //! How clients log in where brokers want tokens (SASL OAUTHBEARER, RFC 7628).
 //!
-//! librdkafka asks each client for a token when it is made, and again after four fifths of the token's life. All of a cluster get the
-//! one that is held; none waits for the issuer on the thread that takes a client's reports.
+//! librdkafka asks each client for a token when it is made, and again after four fifths of the life that it is told; it shows what it has
+//! to brokers again after nine tenths of the life that they see in it. All of a cluster get the one that is held, which is renewed before: none waits for the issuer on the
+//! thread that takes a client's reports.
 
 use std::error::Error;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rdkafka::ClientContext;
 use rdkafka::client::OAuthToken;
 use rdkafka::consumer::ConsumerContext;
-use tokio::runtime::Handle;
+use rdkafka::error::KafkaError;
+use rdkafka::message::DeliveryResult;
+use rdkafka::producer::{NoCustomPartitioner, ProducerContext};
+use tokio::task::JoinHandle;
 
-use super::Cluster;
+use super::complaint::Complaint;
+use super::{Cluster, classify};
 use crate::sink::Failure;
 use crate::sink::http::oauth2::{Config, Token, Tokens};
 
-/// For an answer of the issuer.
-const TIMEOUT: Duration = Duration::from_secs(5);
+/// For an answer of the issuer, and for a token.
+const TIMEOUT: Duration = Duration::from_secs(4);
+/// A client that has an old token asks again within this time: the next one may have come.
+const OLD: Duration = Duration::from_secs(1);
+/// Within this time a renewed token has come, as a rule.
+const COMES: Duration = Duration::from_millis(100);
+/// Between two looks whether the token is old.
+const SHORTEST: Duration = Duration::from_millis(100);
+const LONGEST: Duration = Duration::from_secs(5);
 /// After so long a client asks again for a token whose issuer has not said how long it lasts.
 const UNSAID: Duration = Duration::from_secs(300);
 /// A new client is asked to log in for so long: it hears of its token within milliseconds.
 const HEARD: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_millis(10);
-/// Of a broker that does not take a token, and of a client that has none.
-const REFUSED: [&str; 2] = ["kafka_authentication", "kafka_sasl_authentication_failed"];
+/// Of a broker that refuses a log-in, and of a client that has no token.
+pub(super) const REFUSED: [&str; 2] = ["kafka_authentication", "kafka_sasl_authentication_failed"];
 
 /// Who gives tokens for a cluster.
 pub(super) struct Issuer {
     tokens: Tokens,
-    /// Where tokens are renewed; clients ask on threads of their own.
-    runtime: OnceLock<Handle>,
+    /// The task that renews the token; clients ask on threads of their own, and do not wait for an issuer.
+    keeper: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl fmt::Debug for Issuer {
@@ -42,33 +54,54 @@ impl fmt::Debug for Issuer {
 
 impl Issuer {
     pub(super) fn new(config: Config) -> Arc<Self> {
-        Arc::new(Self { tokens: Tokens::new(config, TIMEOUT, "[kafka.oauth2]"), runtime: OnceLock::new() })
+        Arc::new(Self { tokens: Tokens::new(config, TIMEOUT, "[kafka.oauth2]"), keeper: Mutex::default() })
     }
 
-    /// Waits until there is a token that lasts, and says for how long, if the issuer has said so.
+    /// Has the token renewed ahead of librdkafka's question for the next one, for as long as this is used.
+    fn keep(self: &Arc<Self>) {
+        let mut keeper = self.keeper.lock().unwrap_or_else(PoisonError::into_inner);
+        if keeper.as_ref().is_some_and(|task| !task.is_finished()) {
+            return;
+        }
+        let issuer = Arc::downgrade(self);
+        *keeper = Some(tokio::spawn(async move {
+            while let Some(pause) = issuer.upgrade().map(|issuer| issuer.pause()) {
+                tokio::time::sleep(pause).await;
+                let Some(issuer) = issuer.upgrade() else { break };
+                if issuer.tokens.held_now().is_some_and(|token| token.is_old())
+                    && let Err(Failure { code, message, hint, .. }) = issuer.tokens.token().await
+                {
+                    // Who publishes meanwhile is told by its own question.
+                    tracing::debug!(code, error = message, hint, "no token for Kafka");
+                    drop(issuer);
+                    tokio::time::sleep(LONGEST).await;
+                }
+            }
+        }));
+    }
+
+    /// Until the next look whether the token is old.
+    fn pause(&self) -> Duration {
+        let until = self.tokens.held_now().and_then(|token| token.until_old());
+        until.map_or(LONGEST, |until| until.clamp(SHORTEST, LONGEST))
+    }
+
+    /// Waits for a token that lasts, where none is held.
     ///
     /// # Errors
     /// Why there is none.
-    async fn ready(&self) -> Result<Option<Duration>, Failure> {
-        self.runtime.get_or_init(Handle::current);
-        Ok(self.tokens.token().await?.lasts())
-    }
-
-    /// The token that is held, if it lasts. One that is old, or none, has another one fetched meanwhile.
-    fn now(self: &Arc<Self>) -> Option<Token> {
-        let held = self.tokens.held_now();
-        if held.as_ref().is_none_or(Token::is_old)
-            && let Some(runtime) = self.runtime.get()
-        {
-            let issuer = Arc::clone(self);
-            runtime.spawn(async move {
-                if let Err(Failure { code, message, hint, .. }) = issuer.tokens.token().await {
-                    // Who publishes meanwhile is told by its own question.
-                    tracing::debug!(code, error = message, hint, "no token for Kafka");
-                }
-            });
+    async fn ready(self: &Arc<Self>) -> Result<(), Failure> {
+        self.keep();
+        if self.tokens.held_now().is_some_and(|token| token.holds()) {
+            return Ok(());
         }
-        held.filter(Token::holds)
+        let late = |_| Err(self.tokens.unavailable("its issuer did not answer in time"));
+        let token = tokio::time::timeout(TIMEOUT, self.tokens.token()).await.unwrap_or_else(late)?;
+        if token.holds() {
+            Ok(())
+        } else {
+            Err(self.tokens.unavailable("its issuer's tokens have ended when they come"))
+        }
     }
 }
 
@@ -88,8 +121,13 @@ impl Login {
     /// For the client whose context this is part of.
     pub(super) fn give(&self) -> Result<OAuthToken, Box<dyn Error>> {
         let issuer = self.issuer.as_ref().ok_or("[kafka.oauth2] is missing")?;
-        let Some(token) = issuer.now() else { return Err(issuer.tokens.missing().message.into()) };
-        let ends = SystemTime::now().duration_since(UNIX_EPOCH)? + token.lasts().unwrap_or(UNSAID);
+        let Some(token) = issuer.tokens.held_now().filter(Token::holds) else {
+            return Err(issuer.tokens.missing().message.into());
+        };
+        // librdkafka takes no more from it than when to ask again, after four fifths: when the next one has just come.
+        let again =
+            if token.is_old() { OLD } else { token.until_old().map_or(UNSAID, |old| (old + COMES).mul_f64(1.25)) };
+        let ends = SystemTime::now().duration_since(UNIX_EPOCH)? + again;
         let given = OAuthToken {
             token: token.text().to_owned(),
             principal_name: issuer.tokens.client_id().to_owned(),
@@ -105,6 +143,11 @@ impl Login {
         while self.issuer.is_some() && self.given().is_none() && begun.elapsed() < HEARD {
             poll(LOOK);
         }
+    }
+
+    /// Whether the token that the client was given has ended.
+    pub(super) fn has_ended(&self) -> bool {
+        self.given().as_ref().is_some_and(|token| !token.holds())
     }
 
     /// A broker has answered the client: its token is good.
@@ -137,16 +180,52 @@ impl Cluster {
         Login { issuer: self.issuer.clone(), given: Arc::default() }
     }
 
-    /// Waits until clients can log in: for a token, where the brokers want one. Says how long it lasts, if its issuer has.
+    /// Waits until clients can log in: some seconds for a token, where the brokers want one and none is held.
     ///
     /// # Errors
     /// Why there is no token.
-    pub async fn ready(&self) -> Result<Option<Duration>, Failure> {
+    pub async fn ready(&self) -> Result<(), Failure> {
         match &self.issuer {
             Some(issuer) => issuer.ready().await,
-            None => Ok(None),
+            None => Ok(()),
         }
     }
+}
+
+/// The context of a client that asks, or that writes copies: its log-in, and what it complains of.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Asked {
+    pub(super) complaint: Arc<Complaint>,
+    pub(super) login: Login,
+}
+
+impl Asked {
+    pub(super) fn new(cluster: &Cluster) -> Self {
+        Self { complaint: Arc::default(), login: cluster.login() }
+    }
+
+    /// The failure that an error of the client is.
+    pub(super) fn failure(&self, error: &KafkaError) -> Failure {
+        self.login.judged(classify::failure(error, self.complaint.told()))
+    }
+}
+
+impl ClientContext for Asked {
+    const ENABLE_REFRESH_OAUTH_TOKEN: bool = true;
+
+    fn generate_oauth_token(&self, _: Option<&str>) -> Result<OAuthToken, Box<dyn Error>> {
+        self.login.give()
+    }
+
+    fn error(&self, error: KafkaError, reason: &str) {
+        self.complaint.hear(error, reason);
+    }
+}
+
+impl ProducerContext<NoCustomPartitioner> for Asked {
+    type DeliveryOpaque = ();
+
+    fn delivery(&self, _: &DeliveryResult<'_>, (): ()) {}
 }
 
 impl ClientContext for Login {

@@ -2,10 +2,14 @@
 
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use secrecy::{ExposeSecret as _, SecretString};
 
 use crate::secret::Secret;
+
+/// File and brokers do not change at the same instant: for so long a new password that is refused may be right soon.
+const NEW: Duration = Duration::from_secs(300);
 
 /// See the module.
 #[derive(Debug)]
@@ -14,45 +18,42 @@ pub(super) struct Password {
     now: Mutex<Read>,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Debug)]
 struct Read {
     secret: Option<SecretString>,
-    /// How often it has changed.
-    version: u64,
+    changed: Option<Instant>,
 }
 
 impl Password {
-    pub(super) fn new(file: Option<PathBuf>) -> Self {
-        Self { file, now: Mutex::default() }
+    /// `secret` is what the file held when the configuration was read.
+    pub(super) fn new(file: Option<PathBuf>, secret: Option<&str>) -> Self {
+        let secret = secret.filter(|_| file.is_some()).map(SecretString::from);
+        Self { file, now: Mutex::new(Read { secret, changed: None }) }
     }
 
-    /// The password now, where a file has it.
+    /// The password now, where a file has it; that of before while the file cannot be read or is empty, as it may be while it is
+    /// replaced.
     pub(super) fn secret(&self) -> Option<SecretString> {
-        self.read().secret
-    }
-
-    /// Another one when the password is another one.
-    pub(super) fn version(&self) -> u64 {
-        self.read().version
-    }
-
-    /// Reads the file; that of before stays where it cannot be read or is empty, as it may be while it is replaced.
-    fn read(&self) -> Read {
-        let Some(file) = &self.file else { return Read::default() };
+        let file = self.file.as_ref()?;
         let found = Secret::File(file.clone()).read();
         let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
         match found {
             Ok(found) if !found.expose_secret().trim().is_empty() => {
-                let is_another = |old: &SecretString| old.expose_secret() != found.expose_secret();
-                if now.secret.as_ref().is_some_and(is_another) {
-                    now.version += 1;
+                let is_same = |old: &SecretString| old.expose_secret() == found.expose_secret();
+                if !now.secret.as_ref().is_some_and(is_same) {
+                    *now = Read { secret: Some(found), changed: Some(Instant::now()) };
                 }
-                now.secret = Some(found);
             }
             Ok(_) => {}
             Err(error) => tracing::debug!(file = %file.display(), %error, "the password of before is used"),
         }
-        now.clone()
+        now.secret.clone()
+    }
+
+    /// Whether a client has found another one a few minutes ago.
+    pub(super) fn is_new(&self) -> bool {
+        let now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
+        now.changed.is_some_and(|changed| changed.elapsed() < NEW)
     }
 }
 
@@ -65,16 +66,16 @@ mod tests {
         let folder = tempfile::tempdir().expect("made");
         let file = folder.path().join("password");
         let write = |text: &str| std::fs::write(&file, text).expect("written");
-        let password = Password::new(Some(file.clone()));
-        let now = || (password.secret().map(|secret| secret.expose_secret().to_owned()), password.version());
-        assert_eq!(now(), (None, 0));
+        let password = Password::new(Some(file.clone()), Some("first"));
+        let now = || (password.secret().map(|secret| secret.expose_secret().to_owned()), password.is_new());
+        assert_eq!(now(), (Some("first".to_owned()), false));
         write("first\n");
-        assert_eq!(now(), (Some("first".to_owned()), 0));
+        assert_eq!(now(), (Some("first".to_owned()), false));
         write("");
-        assert_eq!(now(), (Some("first".to_owned()), 0));
+        assert_eq!(now(), (Some("first".to_owned()), false));
         write("second");
-        assert_eq!(now(), (Some("second".to_owned()), 1));
+        assert_eq!(now(), (Some("second".to_owned()), true));
         std::fs::remove_file(&file).expect("removed");
-        assert_eq!(now(), (Some("second".to_owned()), 1));
+        assert_eq!(now(), (Some("second".to_owned()), true));
     }
 }

@@ -177,7 +177,7 @@ impl KafkaPublication<'_> {
                     let failure = self.sink.failure(&error, Some(producer.context()), Some(&topic));
                     // What a client cannot do is what the brokers said of themselves when it connected: an answer, too.
                     let said = failure.class == Class::Fatal;
-                    return Err(if said { self.sink.doubt.weigh(failure, 1, 0) } else { failure });
+                    return Err(if said { self.sink.weighed(failure, 0) } else { failure });
                 }
             }
         }
@@ -221,13 +221,16 @@ impl KafkaPublication<'_> {
         }
         let failure = |row: usize, error| {
             let failure = of(error, topics.get(row).map(String::as_str));
-            self.sink.doubt.weigh(failure, 1, acknowledged)
+            self.sink.weighed(failure, acknowledged)
         };
         let stopped = match outcome.error {
             Some((row, error)) if row == acknowledged => failure(row, error),
             // Something later failed first: the message in question is simply without an answer.
             Some((row, error)) => Failure { class: Class::Retry, ..failure(row, error) },
-            None => context.login.judged(classify::interrupted(context.complaint.told())),
+            None => {
+                let failure = context.login.judged(classify::interrupted(context.complaint.told()));
+                self.sink.weighed(failure, acknowledged)
+            }
         };
         Published { acknowledged, stopped: Some(stopped), suspects: 1 }
     }

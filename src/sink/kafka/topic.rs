@@ -1,18 +1,14 @@
 //! What a topic is like: whether it exists, how many partitions it has, how large a record may be.
 
-use std::error::Error;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rdkafka::ClientContext;
 use rdkafka::admin::{AdminClient, AdminOptions, ResourceSpecifier};
-use rdkafka::client::OAuthToken;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
-use rdkafka::message::DeliveryResult;
 use rdkafka::metadata::MetadataPartition;
-use rdkafka::producer::{BaseProducer, NoCustomPartitioner, Producer as _, ProducerContext};
+use rdkafka::producer::{BaseProducer, Producer as _};
 
-use super::complaint::Complaint;
+use super::login::Asked;
 use super::{Cluster, KafkaSink, Login, ProducerKind, classify};
 use crate::message::Message;
 use crate::sink::Failure;
@@ -38,38 +34,12 @@ pub struct TopicFacts {
     pub max_message_bytes: Option<usize>,
 }
 
-/// Of a client of one question.
-#[derive(Debug, Default)]
-struct Asked {
-    complaint: Complaint,
-    login: Login,
-}
-
-impl ClientContext for Asked {
-    const ENABLE_REFRESH_OAUTH_TOKEN: bool = true;
-
-    fn generate_oauth_token(&self, _: Option<&str>) -> Result<OAuthToken, Box<dyn Error>> {
-        self.login.give()
-    }
-
-    fn error(&self, error: KafkaError, reason: &str) {
-        self.complaint.hear(error, reason);
-    }
-}
-
-impl ProducerContext<NoCustomPartitioner> for Asked {
-    type DeliveryOpaque = ();
-
-    fn delivery(&self, _: &DeliveryResult<'_>, (): ()) {}
-}
-
 /// Asks the cluster about a topic, without creating it.
 ///
 /// # Errors
 /// When the cluster cannot be asked.
 pub async fn describe_topic(cluster: &Arc<Cluster>, topic: &str, timeout: Duration) -> Result<TopicFacts, Failure> {
-    let over = |_| Err(classify::interrupted(None));
-    tokio::time::timeout(timeout, cluster.ready()).await.unwrap_or_else(over)?;
+    cluster.ready().await?;
     let found = {
         let (cluster, topic) = (Arc::clone(cluster), topic.to_owned());
         tokio::task::spawn_blocking(move || partitions(&cluster, &topic, timeout))
@@ -88,7 +58,7 @@ impl Cluster {
     /// that send, so that it refuses now which settings it would refuse then.
     fn asking(&self) -> Result<BaseProducer<Asked>, Failure> {
         let mut settings = self.producer_config(ProducerKind::prompt(USUAL));
-        let asked = Asked { login: self.login(), ..Asked::default() };
+        let asked = Asked::new(self);
         let client = settings.set("statistics.interval.ms", "0").create_with_context(asked);
         let client: BaseProducer<Asked> = client.map_err(|error| classify::failure(&error, None))?;
         client.context().login.log_in(|time| client.poll(time));
@@ -99,11 +69,16 @@ impl Cluster {
     ///
     /// # Errors
     /// When the properties make no client.
-    pub fn admin(&self) -> Result<AdminClient<Login>, KafkaError> {
-        let login = self.login();
-        let admin: AdminClient<Login> = self.client_config().create_with_context(login.clone())?;
-        login.log_in(|time| admin.poll(time));
-        Ok(admin)
+    pub async fn admin(self: &Arc<Self>) -> Result<AdminClient<Login>, Failure> {
+        let cluster = Arc::clone(self);
+        let made = tokio::task::spawn_blocking(move || {
+            let login = cluster.login();
+            let admin: AdminClient<Login> = cluster.client_config().create_with_context(login.clone())?;
+            login.log_in(|time| admin.poll(time));
+            Ok(admin)
+        });
+        let made = made.await.map_err(|_| classify::interrupted(None))?;
+        made.map_err(|error: KafkaError| classify::failure(&error, None))
     }
 }
 
@@ -116,8 +91,7 @@ fn partitions(cluster: &Cluster, topic: &str, timeout: Duration) -> Result<Optio
         while !client.context().complaint.has_reason() && asked.elapsed() < REASON {
             client.poll(EVENTS);
         }
-        let context = client.context();
-        context.login.judged(classify::failure(&error, context.complaint.told()))
+        client.context().failure(&error)
     };
     let metadata = client.client().fetch_metadata(Some(topic), timeout).map_err(failure)?;
     let Some(found) = metadata.topics().iter().find(|found| found.name() == topic) else { return Ok(None) };
@@ -131,8 +105,13 @@ fn partitions(cluster: &Cluster, topic: &str, timeout: Duration) -> Result<Optio
     }
 }
 
-async fn max_message_bytes(cluster: &Cluster, topic: &str, leader: Option<i32>, timeout: Duration) -> Option<usize> {
-    let admin = cluster.admin().ok()?;
+async fn max_message_bytes(
+    cluster: &Arc<Cluster>,
+    topic: &str,
+    leader: Option<i32>,
+    timeout: Duration,
+) -> Option<usize> {
+    let admin = cluster.admin().await.ok()?;
     let limit = number(&admin, ResourceSpecifier::Topic(topic), "max.message.bytes", timeout).await?;
     if limit <= USUAL {
         return Some(limit);
@@ -163,6 +142,6 @@ impl KafkaSink {
     pub(in crate::sink) async fn reach(&self, message: &Message<'_>, patience: Duration) -> Result<(), Failure> {
         let Ok(topic) = self.layout.topic_of(message) else { return Ok(()) };
         let asked = self.cluster.partitions(self.limit, &topic, patience).await;
-        asked.map(drop).map_err(|failure| Failure { ambiguous: false, ..failure })
+        asked.map(drop).map_err(|failure| self.weighed(Failure { ambiguous: false, ..failure }, 0))
     }
 }

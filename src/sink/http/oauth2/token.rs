@@ -10,6 +10,8 @@ use tokio::time::Instant;
 
 /// What the header begins with.
 const BEARER: &str = "Bearer ";
+/// The share of its life after which it is renewed: before librdkafka asks for the next one, after four fifths.
+const RENEWED: f64 = 0.75;
 /// No issuer gives tokens for longer.
 const LONGEST: f64 = 10.0 * 365.0 * 86_400.0;
 
@@ -54,6 +56,11 @@ impl Token {
         !holds(self.renewed_at)
     }
 
+    /// How long until that.
+    pub(in crate::sink) fn until_old(&self) -> Option<Duration> {
+        self.renewed_at.map(|at| at.saturating_duration_since(Instant::now()))
+    }
+
     /// The token alone.
     pub(in crate::sink) fn text(&self) -> &str {
         let whole = self.authorization.to_str().unwrap_or_default();
@@ -70,7 +77,7 @@ pub(super) fn of_answer(answer: &Value, asked_at: Instant) -> Option<Token> {
     let number = |value: &Value| value.as_f64().or_else(|| value.as_str()?.parse().ok());
     let lasts = number(&answer["expires_in"]).filter(|seconds| (0.0..=LONGEST).contains(seconds));
     let after = |share: f64| lasts.map(|seconds| asked_at + Duration::from_secs_f64(seconds * share));
-    Some(Token { authorization, renewed_at: after(0.8), ends_at: after(1.0), accepted: Arc::default() })
+    Some(Token { authorization, renewed_at: after(RENEWED), ends_at: after(1.0), accepted: Arc::default() })
 }
 
 /// A header whose value is never printed; none of what no header can have.
