@@ -23,7 +23,7 @@ impl PreparedStream {
     /// Counts a turn, and exports its spans.
     pub(in crate::relay) fn record(&self, turn: &mut Turn<'_>, outcome: &Result<TurnOutcome, TurnError>) {
         if let Some(trace) = &turn.trace {
-            trace.ended(self, &turn.timings, outcome);
+            trace.ended(self, &turn.timings, (result(outcome), outcome));
         }
         let metrics = &self.metrics;
         metrics.turn_finished(result(outcome));
@@ -199,7 +199,7 @@ impl PreparedStream {
 }
 
 /// How a turn ended, as its metrics and its span name it.
-pub(in crate::relay) fn result(outcome: &Result<TurnOutcome, TurnError>) -> TurnResult {
+fn result(outcome: &Result<TurnOutcome, TurnError>) -> TurnResult {
     match outcome {
         Ok(TurnOutcome::LaneWaits { rows, .. }) if *rows == 0 => TurnResult::Failed,
         Ok(

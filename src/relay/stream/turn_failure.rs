@@ -277,22 +277,6 @@ impl Worker<'_> {
     }
 }
 
-/// The code of an error of a turn, for its span; none for what is no failure: the catalog is read again, or the row decided about.
-pub(in crate::relay) fn code(error: &TurnError) -> Option<String> {
-    let database = match error {
-        TurnError::Fetch(FetchError::FamilyChanged | FetchError::Unreadable(_)) => return None,
-        TurnError::Fetch(FetchError::Replaced { .. }) => return Some("relation_replaced".to_owned()),
-        TurnError::Fetch(FetchError::AttachedBehind { .. }) => return Some("partition_attached".to_owned()),
-        TurnError::Fetch(FetchError::Detached { .. }) => return Some("partition_detached".to_owned()),
-        TurnError::LockLost { .. } | TurnError::Fetch(FetchError::Late(_)) => None,
-        TurnError::NotAdvanced { source, .. }
-        | TurnError::NotSettled { source, .. }
-        | TurnError::Fetch(FetchError::Database(source))
-        | TurnError::Database(source) => Some(source),
-    };
-    Some(code_and_fix(error, database).0)
-}
-
 /// Code and fix of an error of a turn; `database` is the database's part of it.
 fn code_and_fix(error: &TurnError, database: Option<&Error>) -> (String, &'static str) {
     match (error, database) {

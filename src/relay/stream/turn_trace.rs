@@ -10,11 +10,10 @@ use std::time::SystemTime;
 
 use crate::batch::Batch;
 use crate::message::Field;
+use crate::metrics::TurnResult;
 use crate::relay::engine::Engine;
 use crate::relay::setup::prepared::PreparedStream;
-use crate::relay::stream::measure::result;
 use crate::relay::stream::outcome::{Timings, TurnError, TurnOutcome};
-use crate::relay::stream::turn_failure;
 use crate::sink;
 use crate::telemetry::traces::{Span, SpanContext, SpanKind, Traces, Value, new_span_id, new_trace_id};
 
@@ -93,17 +92,20 @@ impl TurnTrace {
         &self,
         ready: &PreparedStream,
         timings: &Timings,
-        outcome: &Result<TurnOutcome, TurnError>,
+        (result, outcome): (TurnResult, &Result<TurnOutcome, TurnError>),
     ) {
         let published = std::mem::take(&mut *self.published.lock().unwrap_or_else(PoisonError::into_inner));
-        let failure = failure(outcome);
+        let failure = match outcome {
+            Ok(outcome) => outcome.failure().map(|failure| (failure.code.clone(), failure.message.clone())),
+            Err(error) => error.code().map(|code| (code, error.to_string())),
+        };
         let sampled = || if published.traced { !published.links.is_empty() } else { self.traces.samples() };
         if failure.is_none() && (published.rows == 0 || !sampled()) {
             return;
         }
         let ended = SystemTime::now();
         let mut attributes = attributes(ready);
-        attributes.push(("outbox_relay.turn.result", result(outcome).as_str().into()));
+        attributes.push(("outbox_relay.turn.result", result.as_str().into()));
         let error = failure.map(|(code, message)| {
             attributes.push(("error.type", Value::Text(code)));
             message
@@ -171,20 +173,4 @@ fn attributes(ready: &PreparedStream) -> Vec<(&'static str, Value)> {
         ("outbox_relay.relay", config.relay.as_str().into()),
         ("outbox_relay.sink", config.sink.kind().into()),
     ]
-}
-
-/// Code and message of what went wrong.
-fn failure(outcome: &Result<TurnOutcome, TurnError>) -> Option<(String, String)> {
-    match outcome {
-        Ok(
-            TurnOutcome::Stalled { failure, .. }
-            | TurnOutcome::Searching { failure, .. }
-            | TurnOutcome::Buried { failure, .. }
-            | TurnOutcome::Unknown { failure, .. }
-            | TurnOutcome::LaneWaits { failure, .. }
-            | TurnOutcome::Redriven { failure: Some(failure), .. },
-        ) => Some((failure.code.clone(), failure.message.clone())),
-        Ok(_) => None,
-        Err(error) => turn_failure::code(error).map(|code| (code, error.to_string())),
-    }
 }
