@@ -1,7 +1,7 @@
 //! Sends spans to a collector: OTLP over HTTP, as protobuf (<https://opentelemetry.io/docs/specs/otlp/>).
 //!
-//! A batch that the collector cannot take now is tried again twice, and then dropped: a collector that is away costs a request now and
-//! then, and no memory beyond the queue.
+//! A batch that the collector cannot take now is retried twice, and then dropped: a collector that is away costs a request now and then,
+//! and no memory beyond the queue.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime};
