@@ -1,6 +1,6 @@
 # Everything runs through cargo; make only installs what is missing first. `make` lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help deps deps-demo deps-test deps-consumers deps-lint deps-apt deps-fetch build-lint build-test demo test fuzz test-page test-incumbent test-apps test-pg lint audit bench \
+.PHONY: help deps deps-demo deps-test deps-consumers deps-lint deps-apt deps-fetch build-lint build-test demo test fuzz test-page test-incumbent test-collector test-apps test-pg lint audit bench \
     bench-compare soak dist try-deb image try-image crates
 
 # Options of the demo, for example: make demo ARGS="--seconds 60 --json"
@@ -93,6 +93,12 @@ test-incumbent: ## Put a real Debezium and a window poller on trial by verify, a
 	@scripts/kafka-jars
 	@scripts/debezium-jars
 	cargo test --test incumbent debezium -- --nocapture --test-threads=1; status=$$?; scripts/settle; exit $$status
+
+test-collector: ## Send the spans of [telemetry] to a real OpenTelemetry collector, which Go compiles first
+	@scripts/install build postgres kafka
+	@scripts/kafka-jars
+	@scripts/collector-kit
+	cargo test --test collector; status=$$?; scripts/settle; exit $$status
 
 test-apps: ## Run the applications of docs/howto/outbox.md (SQLAlchemy, Drizzle, Spring Boot) under load, and `verify`; RELAY=PATH, ARGS=--help
 	@scripts/install build postgres kafka consumers apps

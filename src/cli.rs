@@ -19,6 +19,7 @@ use crate::telemetry;
 pub mod action;
 mod admin;
 pub mod check;
+mod collector;
 pub mod completions;
 pub mod config_show;
 pub mod confirm;

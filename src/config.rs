@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use crate::sink::custom::Kinds;
 use crate::sink::kafka::ClusterConfig;
+use crate::telemetry::traces;
 use crate::{admin, database, intake as http_intake, relay};
 
 mod admin_section;
@@ -44,6 +45,7 @@ mod sink;
 mod source;
 mod syntax;
 mod table_name;
+mod telemetry;
 /// What to do about a configuration that cannot be read.
 fn unreadable(error: std::io::ErrorKind, file: &str) -> String {
     match error {
@@ -94,6 +96,8 @@ pub struct Config {
     pub phases: admin::Phases,
     /// `[intake]`; present when requests are taken over HTTP.
     pub intake: Option<http_intake::Config>,
+    /// `[telemetry]`; present when spans are exported.
+    pub telemetry: Option<traces::Config>,
     /// `[shutdown] grace`: how long turns may take to end after a signal.
     pub grace: Duration,
     /// `[retention]`.
@@ -239,6 +243,7 @@ fn build(root: &TomlTable, environment: &Environment, kinds: &Kinds, report: &Re
     let phases = root.section("metrics").read("phases", value::word(&PHASES, &[])).unwrap_or_default();
     let intake_section = root.section("intake");
     let intake = intake::read(&intake_section);
+    let telemetry = telemetry::read(&root.section("telemetry"));
     let seconds = Duration::from_secs;
     let grace = root.section("shutdown").read("grace", value::duration(seconds(1)..=seconds(600)));
 
@@ -268,6 +273,7 @@ fn build(root: &TomlTable, environment: &Environment, kinds: &Kinds, report: &Re
         admin: admin.unwrap_or_default(),
         phases,
         intake,
+        telemetry,
         grace: grace.unwrap_or(DEFAULT_GRACE),
         retention,
         relays,

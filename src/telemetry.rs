@@ -1,4 +1,4 @@
-//! Logs: to standard error, for people on a terminal and as JSON otherwise, filtered by `RUST_LOG`.
+//! Logs and spans. Spans: see `traces`. Logs go to standard error, for people on a terminal and as JSON otherwise, filtered by `RUST_LOG`.
 //!
 //! Standard output belongs to results and never gets a log line. Logging never waits for a reader: see `queue`. An event that
 //! repeats is logged so often, then withheld and counted: see `repeats`.
@@ -15,6 +15,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 
 mod queue;
 mod repeats;
+pub mod traces;
 
 use queue::{Line, Queue};
 use repeats::{Limit, Repeats};

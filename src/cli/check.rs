@@ -8,7 +8,7 @@ use super::deadline::within;
 use super::format::Format;
 use super::output::{complain, print};
 use super::table::visible;
-use super::{admin, intake};
+use super::{admin, collector, intake};
 use crate::config::{Config, parse_duration};
 use crate::relay::inspect::check::{CheckResults, check};
 use crate::relay::inspect::observe::observe;
@@ -67,6 +67,7 @@ pub async fn run(config: Config, args: Args, limit: Option<Duration>) -> anyhow:
     }
     findings.extend(admin::findings(&config.admin));
     findings.extend(intake::findings(&config));
+    findings.extend(collector::findings(config.telemetry.as_ref()).await);
     if config.relays.is_empty() && config.intake.is_none() {
         let message = "no relay is configured: `run` refuses to start";
         findings.push(Finding::new(Level::Warn, "no_relay", message).setting("Add a section [[relay]], or [intake]."));

@@ -17,6 +17,7 @@ use crate::relay::engine::replicas;
 use crate::relay::once::{self, Once};
 use crate::relay::{self, supervisor};
 use crate::sink::kafka::Cluster;
+use crate::telemetry::traces::Traces;
 use crate::{admin, metrics, migrate, retention, shutdown};
 
 /// So many sessions at once show whether a pooler is in between; every pool has as many.
@@ -80,7 +81,8 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     let limits = limits(&relays);
     let cluster = config.kafka.clone().map(|kafka| Arc::new(Cluster::new(kafka)));
     let engine = Engine::new(&config.postgres, limits, replica.clone(), cluster, &relays)?.with_configured(configured);
-    let engine = Arc::new(engine);
+    let traces = Traces::start(config.telemetry.as_ref(), &replica);
+    let engine = Arc::new(engine.with_traces(traces));
     shutdown::watch(engine.stop.clone(), engine.cut.clone(), config.grace).context("cannot catch signals")?;
     let listener = super::admin::listen(&config.admin, args.once).await?;
     let intake = intake::open(&config, &replica).await?;
@@ -116,6 +118,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     if let Some(intake) = intake {
         intake.await?;
     }
+    engine.traces.finish(&engine.cut).await;
     admin.abort();
     ended(&engine, code).await
 }

@@ -125,6 +125,8 @@ pub(super) fn text(key: &str, text: &str) -> String {
         // Perhaps `host=… password=…`, which only looks like nothing.
         "url" if !text.contains("://") && suspicious => HIDDEN.to_owned(),
         "url" => url(text),
+        // A token stands where the user does.
+        "otlp" if text.contains('@') => HIDDEN.to_owned(),
         _ if text.contains('@') || text.contains("://") || text.contains("password") => url(text),
         _ => text.to_owned(),
     }

@@ -13,7 +13,8 @@ use super::redact::{self, HIDDEN};
 use super::relay_section::{GUARANTEES, ON_CONFIG_CHANGE, POLICIES};
 use super::units::{print_duration, print_size};
 use super::{
-    Config, filter, lanes, parking, requests, retention, schedule, shards, show_postgres, source, table_name, turn,
+    Config, filter, lanes, parking, requests, retention, schedule, shards, show_postgres, source, table_name,
+    telemetry, turn,
 };
 use crate::pace;
 use crate::relay::{self, OnConfigChange, OnLateRow, Start};
@@ -97,6 +98,9 @@ pub(super) fn all(config: &Config, secrets: Secrets) -> String {
         lines.text("body_limit", &print_size(u64::try_from(intake.body_limit).unwrap_or(u64::MAX)));
         lines.raw("connections", intake.connections);
         lines.duration("timeout", intake.timeout);
+    }
+    if let Some(config) = &config.telemetry {
+        telemetry::write(&mut lines, config);
     }
     lines.section("[shutdown]");
     lines.duration("grace", config.grace);

@@ -81,6 +81,18 @@ pub(super) fn rate(node: &Node) -> Result<f64, Wrong> {
     if (0.001..=1e6).contains(&number) { Ok(number) } else { Err(Wrong::new("out of bounds", fix)) }
 }
 
+/// A number from 0 to 1.
+pub(super) fn share(node: &Node) -> Result<f64, Wrong> {
+    let fix = "write a number from 0 to 1, for example 0.05";
+    let number = match (&node.value, &node.place) {
+        (Value::Integer(number), _) => u32::try_from(*number).map_or(f64::INFINITY, f64::from),
+        (Value::Float(number), _) => *number,
+        (Value::Text(text), Place::Variable(_)) => text.trim().parse().map_err(|_| Wrong::new("not a number", fix))?,
+        _ => return Err(kind(node, "a number", fix)),
+    };
+    if (0.0..=1.0).contains(&number) { Ok(number) } else { Err(Wrong::new("out of bounds", fix)) }
+}
+
 /// Yes or no.
 pub(super) fn boolean(node: &Node) -> Result<bool, Wrong> {
     match node.value {

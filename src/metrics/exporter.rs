@@ -66,7 +66,7 @@ impl Exporter {
     /// All metrics in Prometheus' text format.
     #[must_use]
     pub fn render(&self) -> String {
-        log_lines();
+        counted_elsewhere();
         let mut text = self.counters_and_gauges.render();
         self.histograms.render(&mut text);
         process::render(&mut text);
@@ -104,12 +104,15 @@ impl std::fmt::Debug for Exporter {
     }
 }
 
-fn log_lines() {
+/// What logs and spans count, which know no metrics.
+fn counted_elsewhere() {
     counter!(name::LOG_LINES_DROPPED).absolute(telemetry::dropped());
+    counter!(name::SPANS_EXPORTED).absolute(telemetry::traces::exported());
+    counter!(name::SPANS_DROPPED).absolute(telemetry::traces::dropped());
 }
 
 fn announce() {
     describe_all();
-    log_lines();
+    counted_elsewhere();
     gauge!(name::BUILD_INFO, "version" => env!("CARGO_PKG_VERSION")).set(1.0);
 }

@@ -97,6 +97,9 @@ metrics! {
         "1 while this replica is connected to PostgreSQL; 0 once an attempt to connect has failed, until one succeeds.";
     LOG_LINES_DROPPED "log_lines_dropped_total" Counter Count [] true
         "Log lines that were dropped because standard error was not read.";
+    SPANS_EXPORTED "spans_exported_total" Counter Count [] true "Spans that the collector of [telemetry] has taken.";
+    SPANS_DROPPED "spans_dropped_total" Counter Count [] true
+        "Spans that were dropped: too many waited for the collector of [telemetry], or it did not take them.";
     BUILD_INFO "build_info" Gauge Count ["version"] true "1, labelled with the running version.";
     CONFIG_INFO "config_info" Gauge Count ["relay" "hash"] true
         "1, labelled with the digest of what decides what the relay delivers, and where, on this replica.";

@@ -20,6 +20,7 @@ use crate::relay::engine::topics::Topics;
 use crate::relay::engine::wakeups::Hints;
 use crate::sink::kafka::Cluster;
 use crate::source::watcher::Watcher;
+use crate::telemetry::traces::Traces;
 
 pub(in crate::relay) mod circuit;
 pub mod config_hash;
@@ -74,6 +75,8 @@ pub struct Engine {
     pub(in crate::relay) claims: Shared,
     /// The Kafka cluster, when one is configured.
     pub cluster: Option<Arc<Cluster>>,
+    /// Where the spans of turns go.
+    pub traces: Traces,
     /// Ends when no new turn may begin.
     pub stop: CancellationToken,
     /// Beats while the engine looks at its tables.
@@ -188,6 +191,7 @@ impl Engine {
             warmed: AtomicUsize::new(0),
             slow_slots: Arc::new(Semaphore::new((slots / 2).max(1))),
             waiting: AtomicUsize::new(0),
+            traces: Traces::default(),
             stop: CancellationToken::new(),
             cut: CancellationToken::new(),
             heartbeat: Arc::new(Heartbeat::new(STUCK)),
@@ -208,6 +212,13 @@ impl Engine {
     #[must_use]
     pub fn with_configured(mut self, relays: Vec<String>) -> Self {
         self.configured = relays;
+        self
+    }
+
+    /// The same, whose turns are exported there.
+    #[must_use]
+    pub fn with_traces(mut self, traces: Traces) -> Self {
+        self.traces = traces;
         self
     }
 

@@ -32,6 +32,7 @@ pub(in crate::relay) mod table_group;
 pub mod turn;
 pub(in crate::relay) mod turn_buffer;
 pub(in crate::relay) mod turn_failure;
+pub(in crate::relay) mod turn_trace;
 pub(in crate::relay) mod weaker_rule;
 pub(in crate::relay) mod withheld;
 pub mod worker;

@@ -96,6 +96,8 @@ mod storm;
 #[allow(dead_code, unused_imports, reason = "a tool for all files, whichever are there")]
 mod support;
 mod table;
+#[cfg(feature = "otlp")]
+mod telemetry;
 mod tls;
 mod topic_acl;
 mod turn_progress;

@@ -40,6 +40,42 @@ fn intake() {
 }
 
 #[test]
+fn telemetry() {
+    let otlp = |url: &str| -> &'static str { format!("[telemetry]\notlp = \"{url}\"\n[kafka]").leak() };
+    let with =
+        |line: &str| -> &'static str { format!("[telemetry]\notlp = \"http://c:4318\"\n{line}\n[kafka]").leak() };
+    judge(&[
+        ("[kafka]", "[telemetry]\n[kafka]", "telemetry.otlp", "missing"),
+        ("[kafka]", otlp("127.0.0.1:4318"), "telemetry.otlp", "not a URL"),
+        ("[kafka]", otlp("grpc://127.0.0.1:4317"), "telemetry.otlp", "not an http or https URL"),
+        ("[kafka]", otlp("http://u:hunter2@c:4318"), "telemetry.otlp", "credentials in a URL"),
+        ("[kafka]", otlp("http://c:4318?key=hunter2"), "telemetry.otlp", "has a query"),
+        ("[kafka]", otlp("http://c:4318/v1/traces"), "telemetry.otlp", "ends with /v1/traces"),
+        ("[kafka]", with("sample = 1.1"), "telemetry.sample", "out of bounds"),
+        ("[kafka]", with("sample = -1"), "telemetry.sample", "out of bounds"),
+        ("[kafka]", with("sample = \"5%\""), "telemetry.sample", "a number is needed"),
+        ("[kafka]", with("headers_file = \"\""), "telemetry.headers_file", "empty"),
+        ("[kafka]", with("ca_fil = \"/c\""), "telemetry.ca_fil", "unknown key"),
+        ("[kafka]", with("token = \"hunter2\""), "telemetry.token", "unknown key"),
+    ]);
+}
+
+#[test]
+fn bad_collector_is_refused_with_key_value_and_fix() {
+    let said = |url: &str| {
+        let text = with("[kafka]", &format!("[telemetry]\notlp = \"{url}\"\n[kafka]"));
+        parse(&text).expect_err("refused").to_string()
+    };
+    let problems = said("ftp://127.0.0.1:21");
+    for part in ["telemetry.otlp", "ftp://127.0.0.1:21", "not an http or https URL", "http://127.0.0.1:4318"] {
+        assert!(problems.contains(part), "{part} in {problems}");
+    }
+    for url in ["http://u:hunter2@c:4318", "http://hunter2@c:4318"] {
+        assert!(!said(url).contains("hunter2"), "{}", said(url));
+    }
+}
+
+#[test]
 fn sign_in_at_postgres() {
     judge(&[
         (

@@ -26,6 +26,19 @@ fn an_intake_is_opt_in_and_stands_on_the_loopback_interface() {
 }
 
 #[test]
+fn spans_are_opt_in_and_shown_as_they_are_read() {
+    assert_eq!(parse(GOOD).expect("valid").telemetry, None);
+    let section = format!("{GOOD}\n[telemetry]\notlp = \"https://c:4318/\"\nheaders_file = \"/h\"\n");
+    let default = load(&section, &[]);
+    assert_eq!(default.telemetry.as_ref().expect("configured").sample, 0.05);
+    let all = load(&section, &[("OUTBOX_RELAY__TELEMETRY__SAMPLE", "1")]);
+    assert_eq!(all.telemetry.as_ref().expect("configured").sample, 1.0);
+    for config in [default, all] {
+        assert_eq!(load(&config.redacted(), &[]).telemetry, config.telemetry);
+    }
+}
+
+#[test]
 fn defaults_are_filled_in() {
     let config = parse(GOOD).expect("valid");
     assert_eq!(config.postgres.pool_size, 10);

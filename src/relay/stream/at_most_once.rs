@@ -58,6 +58,9 @@ impl Turn<'_> {
             Ok(publication) => publication,
             Err(failure) => return self.advance(cursor, Relayed::nothing(failure)).await,
         };
+        if let Some(trace) = &self.trace {
+            relayed.kept.batches().for_each(|batch| trace.publishes(batch));
+        }
         let before = cursor.position.clone();
         let rows: Vec<Position> =
             relayed.kept.batches().flat_map(|batch| (0..batch.len()).map(|row| batch.position(row))).collect();

@@ -20,8 +20,11 @@ use crate::source::watcher::Sighting;
 const LATENCIES: usize = 50;
 
 impl PreparedStream {
-    /// Counts a turn.
+    /// Counts a turn, and exports its spans.
     pub(in crate::relay) fn record(&self, turn: &mut Turn<'_>, outcome: &Result<TurnOutcome, TurnError>) {
+        if let Some(trace) = &turn.trace {
+            trace.ended(self, &turn.timings, (result(outcome), outcome));
+        }
         let metrics = &self.metrics;
         metrics.turn_finished(result(outcome));
         let at_sink = matches!(outcome, Ok(TurnOutcome::Stalled { failure, .. } | TurnOutcome::LaneWaits { rows: 0, failure, .. } | TurnOutcome::Unknown { failure, .. }) if at_stop(failure).relay == ForRelay::BacksOff);
@@ -195,6 +198,7 @@ impl PreparedStream {
     }
 }
 
+/// How a turn ended, as its metrics and its span name it.
 fn result(outcome: &Result<TurnOutcome, TurnError>) -> TurnResult {
     match outcome {
         Ok(TurnOutcome::LaneWaits { rows, .. }) if *rows == 0 => TurnResult::Failed,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::database::Error;
+use crate::database::{Error, sqlstate};
 use crate::position::{Position, Timestamp};
 use crate::sink::Failure;
 use crate::source::fetch::FetchError;
@@ -143,6 +143,30 @@ impl TurnOutcome {
             | Self::Abandoned { .. } => None,
         }
     }
+
+    /// Why it did not end well, or a row was refused.
+    pub(in crate::relay) const fn failure(&self) -> Option<&Failure> {
+        match self {
+            Self::Stalled { failure, .. }
+            | Self::Searching { failure, .. }
+            | Self::Buried { failure, .. }
+            | Self::Unknown { failure, .. }
+            | Self::LaneWaits { failure, .. } => Some(failure),
+            Self::Redriven { failure, .. } => failure.as_ref(),
+            Self::Busy
+            | Self::Paused
+            | Self::Halted
+            | Self::Early(_)
+            | Self::Foreign
+            | Self::Regressed { .. }
+            | Self::Moved { .. }
+            | Self::Resumed { .. }
+            | Self::Idle
+            | Self::Relayed { .. }
+            | Self::Partitions { .. }
+            | Self::Abandoned { .. } => None,
+        }
+    }
 }
 
 /// Why a turn could not be finished. Nothing was advanced over.
@@ -192,6 +216,23 @@ impl TurnError {
             | Self::NotSettled { acknowledged, .. } => *acknowledged,
             Self::Fetch(_) | Self::Database(_) => 0,
         }
+    }
+
+    /// Its code, for its span; none for what is no failure: the catalog is read again, or the row decided about.
+    pub(in crate::relay) fn code(&self) -> Option<String> {
+        let code = match self {
+            Self::Fetch(FetchError::FamilyChanged | FetchError::Unreadable(_)) => return None,
+            Self::Fetch(FetchError::Replaced { .. }) => "relation_replaced",
+            Self::Fetch(FetchError::AttachedBehind { .. }) => "partition_attached",
+            Self::Fetch(FetchError::Detached { .. }) => "partition_detached",
+            Self::Fetch(FetchError::Late(_)) => "read_timeout",
+            Self::LockLost { .. } => "lock_lost",
+            Self::NotAdvanced { source, .. }
+            | Self::NotSettled { source, .. }
+            | Self::Fetch(FetchError::Database(source))
+            | Self::Database(source) => return Some(sqlstate::word(source)),
+        };
+        Some(code.to_owned())
     }
 
     /// The token of the rows whose record PostgreSQL gave no answer about: it may be there.

@@ -266,6 +266,9 @@ impl Turn<'_> {
             Ok(publication) => publication,
             Err(failure) => return Ok(Published { acknowledged: 0, stopped: Some(failure), suspects: 1 }),
         };
+        if let Some(trace) = &self.trace {
+            trace.publishes(batch);
+        }
         let closed = cursor.closed();
         tokio::select! {
             biased;

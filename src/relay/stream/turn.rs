@@ -25,6 +25,7 @@ use crate::relay::stream::progress_writer;
 use crate::relay::stream::read_ahead::Chain;
 use crate::relay::stream::relayed::Relayed;
 use crate::relay::stream::resend::Resend;
+use crate::relay::stream::turn_trace::TurnTrace;
 use crate::relay::stream::{changed_order, weaker_rule};
 use crate::sink::{Class, Failure};
 use crate::source::watcher::Sighting;
@@ -75,6 +76,8 @@ pub struct Turn<'a> {
     pub learned: Learned,
     /// Where the cursor moves if the turn finds nothing to read up to there: the table's newest row, of another shard.
     pub follow: Option<Position>,
+    /// What is exported of it.
+    pub(in crate::relay) trace: Option<Arc<TurnTrace>>,
 }
 
 /// What may follow the lock.

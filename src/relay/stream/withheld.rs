@@ -23,6 +23,7 @@ use crate::cursor::parked::{NewlyParked, ParkedKey};
 use crate::message::Message;
 use crate::position::Timestamp;
 use crate::relay::setup::prepared::PreparedStream;
+use crate::relay::stream::turn_trace::TurnTrace;
 use crate::sink::{Asked, Class, Failure, Publication, Published};
 
 /// A turn withholds no more rows or bytes than these: they stay in memory until it ends.
@@ -56,6 +57,8 @@ pub(in crate::relay) struct Parked<'a> {
     pub(in crate::relay) withheld: Withheld,
     /// The most rows that are published; none where all that are read may be.
     most: Option<usize>,
+    /// Where rows are noted that are published.
+    trace: Option<Arc<TurnTrace>>,
     /// They have been found.
     enough: bool,
     /// How many rows it was given.
@@ -80,6 +83,7 @@ impl<'a> Parked<'a> {
             asked: None,
             withheld: Withheld::default(),
             most,
+            trace: None,
             enough: false,
             handed_over: 0,
             full: None,
@@ -90,6 +94,11 @@ impl<'a> Parked<'a> {
     /// The same; rows that were acknowledged before are passed.
     pub(in crate::relay) fn passing(self, ahead: Arc<AheadRows>) -> Self {
         Self { ahead, ..self }
+    }
+
+    /// The same; rows that are published are noted there.
+    pub(in crate::relay) fn traced(self, trace: Option<Arc<TurnTrace>>) -> Self {
+        Self { trace, ..self }
     }
 
     /// The same; up to so many rows that the sink would refuse become dead letters together, instead of one a turn. The record of each
@@ -143,6 +152,14 @@ impl<'a> Parked<'a> {
         refusals: Option<Vec<Option<Failure>>>,
         published: usize,
     ) -> Batch {
+        let batch = self.not_withheld(batch, refusals, published);
+        if let Some(trace) = &self.trace {
+            trace.publishes(&batch);
+        }
+        batch
+    }
+
+    fn not_withheld(&mut self, batch: Batch, refusals: Option<Vec<Option<Failure>>>, published: usize) -> Batch {
         self.handed_over += batch.len();
         let (filters, asks) = (self.ready.filters(), refusals.is_some());
         if !filters && !asks && self.ahead.is_empty() && (self.keys.is_empty() || self.ready.key.is_none()) {

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use tokio::sync::OwnedSemaphorePermit;
+use tracing::Instrument as _;
 
 use crate::cursor::RestsOn;
 use crate::cursor::parked::ParkedKeys;
@@ -20,6 +21,7 @@ use crate::relay::stream::learned::Learned;
 use crate::relay::stream::outcome::{Timings, TurnError, TurnOutcome};
 use crate::relay::stream::read_ahead::{Ahead, Chain, Plan};
 use crate::relay::stream::turn::Turn;
+use crate::relay::stream::turn_trace::{self, TurnTrace};
 use crate::source::Rule;
 use crate::source::fetch::FetchError;
 use crate::source::watcher::Sighting;
@@ -111,20 +113,9 @@ pub(in crate::relay) async fn run(
     };
     loop {
         worker.seen.clone_from(&sighting);
-        let (next, then) = match worker.turn(&sighting).await {
-            Ok(outcome) => {
-                worker.learned.turn_ended(&outcome);
-                if let Some(rows) = outcome.advanced() {
-                    engine.unrecorded.advanced(&ready.config.name, rows);
-                    worker.moved |= matches!(outcome, TurnOutcome::Relayed { .. }) || rows.is_some_and(|rows| rows > 0);
-                }
-                worker.judge(outcome, &sighting).await
-            }
-            Err(error) => {
-                worker.unrecorded(&error);
-                (worker.failed(&error).await, Then::End)
-            }
-        };
+        let trace = turn_trace::begin(&engine, &ready);
+        let around = turn_trace::around_logs(trace.as_ref());
+        let (next, then) = worker.turn_and_what_follows(&sighting, trace).instrument(around).await;
         if engine.ends(&ready.config.name) || ready.is_superseded() {
             return worker.ended(next);
         }
@@ -179,7 +170,24 @@ impl Worker<'_> {
         Ended { next, backoff: self.backoff, learned: self.learned, stands_at, moved: self.moved }
     }
 
-    async fn turn(&mut self, sighting: &Sighting) -> Result<TurnOutcome, TurnError> {
+    async fn turn_and_what_follows(&mut self, sighting: &Sighting, trace: Option<Arc<TurnTrace>>) -> (Next, Then) {
+        match self.turn(sighting, trace).await {
+            Ok(outcome) => {
+                self.learned.turn_ended(&outcome);
+                if let Some(rows) = outcome.advanced() {
+                    self.engine.unrecorded.advanced(&self.ready.config.name, rows);
+                    self.moved |= matches!(outcome, TurnOutcome::Relayed { .. }) || rows.is_some_and(|rows| rows > 0);
+                }
+                self.judge(outcome, sighting).await
+            }
+            Err(error) => {
+                self.unrecorded(&error);
+                (self.failed(&error).await, Then::End)
+            }
+        }
+    }
+
+    async fn turn(&mut self, sighting: &Sighting, trace: Option<Arc<TurnTrace>>) -> Result<TurnOutcome, TurnError> {
         let probe = match self.probe() {
             Ok(probe) => probe,
             Err(pause) => return Ok(TurnOutcome::Early(pause)),
@@ -213,16 +221,11 @@ impl Worker<'_> {
             rests_on: self.rests_on(),
             learned: self.learned,
             follow: self.follow.take(),
+            trace,
         };
         self.ready.metrics.turn_begun(sighting.clock(), sighting.horizon.at);
         let outcome = turn.run(&mut self.chain).await;
-        self.chain.backlog = matches!(outcome, Ok(TurnOutcome::Relayed { more: true, .. }));
-        self.chain.ahead = self.chain.ahead.take().filter(|_| self.chain.backlog);
-        if self.chain.ahead.is_none() {
-            self.chain.permits.clear();
-        }
-        (self.chain.stands_at, self.chain.swept, self.chain.place) =
-            (turn.stands_at.take(), turn.swept.take(), turn.place.take());
+        self.keep_for_the_next(&mut turn, &outcome);
         drop(probe);
         match outcome {
             Ok(TurnOutcome::Relayed { more: false, .. } | TurnOutcome::Idle) => turn.learned.growth = 1,
@@ -238,6 +241,16 @@ impl Worker<'_> {
         (self.learned, self.took) = (turn.learned, turn.timings.fetch);
         self.passed_letters(!turn.refused.is_empty()).await;
         outcome
+    }
+
+    fn keep_for_the_next(&mut self, turn: &mut Turn<'_>, outcome: &Result<TurnOutcome, TurnError>) {
+        self.chain.backlog = matches!(outcome, Ok(TurnOutcome::Relayed { more: true, .. }));
+        self.chain.ahead = self.chain.ahead.take().filter(|_| self.chain.backlog);
+        if self.chain.ahead.is_none() {
+            self.chain.permits.clear();
+        }
+        (self.chain.stands_at, self.chain.swept, self.chain.place) =
+            (turn.stands_at.take(), turn.swept.take(), turn.place.take());
     }
 
     fn rests_on(&self) -> RestsOn {

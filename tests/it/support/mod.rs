@@ -1,5 +1,7 @@
 //! What tests share: one PostgreSQL cluster and one broker per test process, a database per test.
 
+#[cfg(feature = "otlp")]
+pub mod collector;
 pub mod fleet;
 pub mod front;
 pub mod fuzz;

@@ -119,7 +119,9 @@ impl<'a> Turn<'a> {
 
     /// What becomes of the rows that are read.
     pub(in crate::relay) fn passing(&self, most: Option<usize>) -> Parked<'a> {
-        Parked::new(self.ready, self.parked.keys.clone(), most).passing(Arc::clone(&self.ahead))
+        Parked::new(self.ready, self.parked.keys.clone(), most)
+            .passing(Arc::clone(&self.ahead))
+            .traced(self.trace.clone())
     }
 
     pub(in crate::relay) fn side_mode(&self, deadline: Instant) -> Mode {
