@@ -73,6 +73,30 @@ fn formats_of_kafka_sinks() {
         (KEY, with_type("headers = { content-type = \"a\" }"), at("headers"), "the header \"content-type\" is one of"),
         (KEY, events("time = \"a\""), at("cloudevents.time"), "unknown key"),
     ]);
+    let debezium = |lines: &str| -> &'static str { format!("{KEY}\nformat = \"debezium\"\n{lines}").leak() };
+    judge(&[
+        (KEY, "debezium = { name = \"a\" }", at("debezium"), "this section counts for format = \"debezium\""),
+        (
+            KEY,
+            with_type("debezium = { name = \"a\" }"),
+            at("debezium"),
+            "this section counts for format = \"debezium\"",
+        ),
+        (
+            KEY,
+            debezium("cloudevents = { type = \"a\" }"),
+            at("cloudevents"),
+            "this section counts for format = \"cloudevents\"",
+        ),
+        (
+            KEY,
+            debezium("payload = { column = \"a\" }"),
+            at("payload"),
+            "one column: an event of Debezium has the columns",
+        ),
+        (KEY, debezium("debezium = { name = \" \" }"), at("debezium.name"), "empty"),
+        (KEY, debezium("debezium = { schema = true }"), at("debezium.schema"), "unknown key"),
+    ]);
 }
 
 #[test]
@@ -327,4 +351,17 @@ fn a_command_is_no_receiver_of_rows() {
         assert!(one.what.starts_with("a command is started by a schedule"), "{}", one.what);
         assert!(one.fix.contains("[relay.source.schedule]"), "{}", one.fix);
     }
+}
+
+#[test]
+fn change_events_are_of_the_rows_of_a_stream() {
+    let due = "[relay.source.pending]\ntable = \"public.t\"\nkey = [\"id\"]\ndue = \"at\"";
+    let sink = "[relay.sink.kafka]\ntopic = \"t\"\nformat = \"debezium\"\nunordered = true\n[kafka]";
+    let problems = parse(&with("[kafka]", &format!("[[relay]]\nname = \"c\"\n{due}\n{sink}"))).expect_err("due work");
+    let [one] = problems.list() else { panic!("{problems}") };
+    assert_eq!(one.key, "relay[c].sink.kafka.format");
+    assert!(
+        one.what.starts_with("an event of Debezium is of a row") && one.fix.contains("[relay.source.stream]"),
+        "{one:?}"
+    );
 }
