@@ -62,6 +62,12 @@ impl Config {
         (self.pool_size.saturating_sub(2 + self.dedicated) / 2).max(1)
     }
 
+    /// The database's name: libpq's default is the user's.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.connection.get_dbname().or_else(|| self.connection.get_user()).unwrap_or("(operating system user)")
+    }
+
     /// Where it connects to, for messages: `host:port/database as user`, no secrets.
     #[must_use]
     pub fn target(&self) -> String {
@@ -72,7 +78,7 @@ impl Config {
         };
         let port = self.connection.get_ports().first().copied().unwrap_or(5432);
         let user = self.connection.get_user().unwrap_or("(operating system user)");
-        let database = self.connection.get_dbname().unwrap_or(user);
+        let database = self.name();
         format!("{host}:{port}/{database} as {user}")
     }
 }

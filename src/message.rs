@@ -12,6 +12,8 @@ pub enum Field {
     Row,
     /// The named columns as one JSON object, made alike.
     Columns(Vec<String>),
+    /// The named columns, or the whole row, as one JSON object with the values that Debezium's connector for PostgreSQL makes of them.
+    Debezium(Option<Vec<String>>),
     /// A column in PostgreSQL's own text form.
     Text(String),
     /// A payload column: `bytea` as its bytes, every other type as its text.
@@ -24,7 +26,7 @@ impl Field {
     /// Whether it is a JSON object of columns.
     #[must_use]
     pub const fn is_document(&self) -> bool {
-        matches!(self, Self::Row | Self::Columns(_))
+        matches!(self, Self::Row | Self::Columns(_) | Self::Debezium(_))
     }
 }
 
@@ -34,6 +36,8 @@ impl std::fmt::Display for Field {
         match self {
             Self::Row => f.write_str("row"),
             Self::Columns(columns) => write!(f, "columns {columns:?}"),
+            Self::Debezium(None) => f.write_str("debezium row"),
+            Self::Debezium(Some(columns)) => write!(f, "debezium columns {columns:?}"),
             Self::Text(column) => write!(f, "text {column:?}"),
             Self::Payload(column) => write!(f, "payload {column:?}"),
             Self::Matches => f.write_str("matches"),

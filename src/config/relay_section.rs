@@ -75,10 +75,9 @@ pub(super) fn read(section: &Section<'_>, around: Surroundings<'_>) -> Option<Co
     let sink = sink::read(&sinks, (kind, own), turn.deadline, around.has_cluster);
 
     let cluster = around.cluster.filter(|_| kind == Some(Kind::Kafka));
-    if let Some(cluster) = cluster {
-        check_linger(section, cluster, &turn);
-    }
+    check_linger(section, cluster, &turn);
     requests::judge(section, requests, guarantee, on_unknown, sink.as_ref());
+    sink::judge_format(&sinks, source.as_ref(), sink.as_ref());
     let lanes = lanes::read(section, kind);
     let parking = parking::read(section, (on_poison, guarantee, lanes), (kind, sink.as_ref()));
     let shards = shards::read(section, source.as_ref(), sink.as_ref(), (on_poison, &parking));
@@ -242,7 +241,8 @@ fn start(node: &Node) -> Result<Start, Wrong> {
 }
 
 /// The last record of a turn waits for company before it is sent, and must still be acknowledged in time.
-fn check_linger(section: &Section<'_>, cluster: &ClusterConfig, turn: &crate::relay::TurnConfig) {
+fn check_linger(section: &Section<'_>, cluster: Option<&ClusterConfig>, turn: &crate::relay::TurnConfig) {
+    let Some(cluster) = cluster else { return };
     let linger = properties::linger_ms(&cluster.properties);
     let left = turn.deadline.saturating_sub(turn.time);
     if left.is_zero() || linger < left.as_secs_f64() * 1000.0 {

@@ -5,7 +5,9 @@ use std::time::Duration;
 use super::problem::Wrong;
 use super::section::Section;
 use crate::sink::custom::{self as custom_sink, Kinds};
+use crate::sink::kafka::Format;
 use crate::sink::{Config, Kind};
+use crate::source;
 
 mod command;
 mod custom;
@@ -79,4 +81,14 @@ pub(super) fn read(
         })
         .collect();
     all.into_iter().find(|(each, _)| Some(*each) == kind).and_then(|(_, config)| config)
+}
+
+/// Refuses a format that the rows of this source cannot have.
+pub(super) fn judge_format(sinks: &Section<'_>, source: Option<&source::Config>, sink: Option<&Config>) {
+    let Some(Config::Kafka(crate::sink::kafka::Config { format: Format::Debezium(_), .. })) = sink else { return };
+    if !matches!(source, None | Some(source::Config::Stream(_))) {
+        let what = "an event of Debezium is of a row that was inserted: it needs [relay.source.stream]";
+        let fix = "read the table by [relay.source.stream], or write format = \"row\"";
+        sinks.section("kafka").problem("format", Wrong::new(what, fix));
+    }
 }

@@ -59,6 +59,8 @@ const COUNTING: u32 = 9;
 pub struct Engine {
     /// This replica's name.
     pub replica: String,
+    /// The database's name.
+    pub(in crate::relay) database: String,
     /// Looks at who is writing.
     pub watcher: Watcher,
     /// What notifications wake.
@@ -202,6 +204,7 @@ impl Engine {
             progress: std::sync::Mutex::default(),
             unrecorded: Unrecorded::default(),
             last_open_since: tokio::sync::Mutex::default(),
+            database: database.name().to_owned(),
             call_deadline: limits.statement,
             cluster,
             replica,

@@ -19,6 +19,7 @@ mod cloudevents;
 mod cluster;
 mod complaint;
 mod confirmed;
+mod debezium;
 mod doubt;
 mod errors;
 mod format;
@@ -39,6 +40,7 @@ mod topic;
 
 pub use cloudevents::{AttributeType, CloudEvents, EventMode, Faulty, is_extension_name, is_media_type};
 pub use cluster::{Cluster, ClusterConfig};
+pub use debezium::{Debezium, Origin};
 pub use errors::{NO_CLIENT_CODE, known_errors};
 pub use format::Format;
 pub use kind::{ProducerKind, Spread};
@@ -154,6 +156,13 @@ impl KafkaSink {
         };
         sink.saw_partitions(facts.map_or(0, |facts| facts.partitions));
         Ok(sink)
+    }
+
+    /// The same, for the rows of a table: a format may name it.
+    #[must_use]
+    pub fn of_table(mut self, origin: Origin<'_>) -> Self {
+        self.layout = self.layout.of_table(origin);
+        self
     }
 
     fn saw_partitions(&self, partitions: usize) {

@@ -101,7 +101,7 @@ impl SqlSink {
     pub fn fits(&self, columns: &BTreeMap<String, ColumnType>) -> bool {
         self.fields.iter().zip(&self.columns).all(|(field, column)| match field {
             Field::Text(name) => columns.get(name) == Some(column),
-            Field::Row | Field::Columns(_) | Field::Payload(_) | Field::Matches => false,
+            Field::Row | Field::Columns(_) | Field::Debezium(_) | Field::Payload(_) | Field::Matches => false,
         })
     }
 

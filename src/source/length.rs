@@ -23,6 +23,8 @@ const COMPRESSION: usize = 255;
 /// A value is printed only for its length when it could be longer than so many times the limit: what is below is refused when it
 /// has been read. Values of up to 2 kB, which PostgreSQL does not compress, are then never printed twice under the default.
 const TOLERATED: usize = 2;
+/// For a length alone: how many digits a column's seconds have does not count.
+const OF_NO_TABLE: u32 = 0;
 /// As JSON a byte takes at most six: `\u0001`.
 const ESCAPED: usize = 6;
 
@@ -77,15 +79,17 @@ impl Columns<'_> {
                 columns.filter_map(term).collect()
             };
             let of_field = match field {
-                Field::Row => terms(&mut self.0.keys().copied(), false),
-                Field::Columns(columns) => terms(&mut columns.iter().map(String::as_str), false),
+                Field::Row | Field::Debezium(None) => terms(&mut self.0.keys().copied(), false),
+                Field::Columns(columns) | Field::Debezium(Some(columns)) => {
+                    terms(&mut columns.iter().map(String::as_str), false)
+                }
                 Field::Text(column) => terms(&mut std::iter::once(column.as_str()), false),
                 Field::Payload(column) => terms(&mut std::iter::once(column.as_str()), true),
                 Field::Matches => Vec::new(),
             };
             if self.expands(field) {
                 expands = true;
-                let json = shape::value(field, &BTreeSet::new());
+                let json = shape::value(field, &BTreeSet::new(), self.0.keys().copied(), OF_NO_TABLE);
                 printed.push(format!("COALESCE(pg_catalog.octet_length({json}), 0)::bigint"));
             } else {
                 printed.extend(of_field.iter().cloned());
@@ -104,9 +108,13 @@ impl Columns<'_> {
     /// Whether the field is JSON, and could be much longer than its values are as text.
     fn expands(&self, field: &Field) -> bool {
         let is_text = |column: &str| matches!(self.kind(column), LengthKind::Text | LengthKind::Printed(SMALLEST));
+        // A string inside of the object, each of its quotes behind a backslash.
+        let is_json = |column: &str| matches!(self.kind(column), LengthKind::Json | LengthKind::Printed(_));
         match field {
             Field::Row => self.0.keys().any(|column| is_text(column)),
             Field::Columns(columns) => columns.iter().any(|column| is_text(column)),
+            Field::Debezium(None) => self.0.keys().any(|column| is_text(column) || is_json(column)),
+            Field::Debezium(Some(columns)) => columns.iter().any(|column| is_text(column) || is_json(column)),
             Field::Text(_) | Field::Payload(_) | Field::Matches => false,
         }
     }
@@ -114,8 +122,8 @@ impl Columns<'_> {
     /// At least so many bytes, for a row of which PostgreSQL cannot say more: what its values take where they are stored.
     fn stored(&self, fields: &[Field]) -> String {
         let columns = fields.iter().flat_map(|field| match field {
-            Field::Row => self.0.keys().map(|column| (*column).to_owned()).collect(),
-            Field::Columns(columns) => columns.clone(),
+            Field::Row | Field::Debezium(None) => self.0.keys().map(|column| (*column).to_owned()).collect(),
+            Field::Columns(columns) | Field::Debezium(Some(columns)) => columns.clone(),
             Field::Text(column) | Field::Payload(column) => vec![column.clone()],
             Field::Matches => Vec::new(),
         });
@@ -195,9 +203,9 @@ impl Shape {
     /// The bytes that the values of the largest of the newest 1,000 rows take, as they are read; of rows above `most`, before.
     #[must_use]
     pub fn largest_sql(&self, fields: &[Field], most: usize) -> String {
-        let sizes = fields.iter().map(|field| {
-            format!("COALESCE(pg_catalog.octet_length({}), 0)::bigint", super::shape::value(field, &self.bytea_columns))
-        });
+        let sizes = fields
+            .iter()
+            .map(|field| format!("COALESCE(pg_catalog.octet_length({}), 0)::bigint", self.value_sql(field)));
         let size = sizes.chain(["0".to_owned()]).collect::<Vec<_>>().join(" + ");
         self.most_of_newest(&match self.lengths().length(fields, most).map(|length| length.sql()) {
             Some(length) => format!("CASE WHEN {length} <= {most} THEN {size} ELSE {length} END"),

@@ -162,10 +162,12 @@ fn columns(fields: &[Field]) -> String {
     };
     let object = |members: Vec<String>| format!("pg_catalog.json_build_object({})::text", members.join(", "));
     let sql = fields.iter().map(|field| match field {
-        Field::Row => {
+        Field::Row | Field::Debezium(None) => {
             object(OWN.iter().map(|name| member(name)).chain(["'parameters', r.parameters".to_owned()]).collect())
         }
-        Field::Columns(columns) => object(columns.iter().map(|name| member(name)).collect()),
+        Field::Columns(columns) | Field::Debezium(Some(columns)) => {
+            object(columns.iter().map(|name| member(name)).collect())
+        }
         Field::Text(column) | Field::Payload(column) => text(column),
         Field::Matches => "true::text".to_owned(),
     });

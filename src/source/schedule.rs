@@ -140,8 +140,8 @@ pub fn message(action: &Printed<'_>, fields: &[Field]) -> Result<Batch, serde_js
     let (mut values, mut typed): (Vec<Option<String>>, Vec<Option<&str>>) = (Vec::new(), Vec::new());
     for field in fields {
         values.push(match field {
-            Field::Row => Some(serde_json::to_string(&data)?),
-            Field::Columns(names) => {
+            Field::Row | Field::Debezium(None) => Some(serde_json::to_string(&data)?),
+            Field::Columns(names) | Field::Debezium(Some(names)) => {
                 let null = RawValue::from_string("null".to_owned())?;
                 let some: BTreeMap<&str, &RawValue> =
                     names.iter().map(|name| (name.as_str(), &**data.get(name).unwrap_or(&null))).collect();
@@ -152,7 +152,7 @@ pub fn message(action: &Printed<'_>, fields: &[Field]) -> Result<Batch, serde_js
         });
         typed.push(match field {
             Field::Text(name) => data.get(name).map(|value| value.get()).filter(|json| *json != "null"),
-            Field::Row | Field::Columns(_) | Field::Payload(_) | Field::Matches => None,
+            Field::Row | Field::Columns(_) | Field::Debezium(_) | Field::Payload(_) | Field::Matches => None,
         });
     }
     let mut batch = Batch::typed(fields.len());

@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+mod debezium;
 mod instants;
 mod places;
 
@@ -155,8 +156,13 @@ impl Shape {
     fn value(&self, field: &Field) -> String {
         match (field, self.matches()) {
             (Field::Matches, Some(matches)) => format!("{matches}::text"),
-            _ => value(field, &self.bytea_columns),
+            _ => self.value_sql(field),
         }
+    }
+
+    /// A field of the row `t`, of one that matches.
+    pub(super) fn value_sql(&self, field: &Field) -> String {
+        value(field, &self.bytea_columns, self.columns.keys().map(String::as_str), self.root)
     }
 
     /// The rows after a position, oldest first, below `$1`; at most `$2`; the position's parts are `$3` and `$4`.
@@ -168,7 +174,9 @@ impl Shape {
             Field::Matches => self.value(field),
             _ => self.if_matches(self.value(field)),
         };
-        self.page_sql(fields.iter().map(own), after, &self.id_if_matches_sql(fields, most))
+        // No value of theirs comes, but their names: which columns the object has was decided when the catalog was read.
+        let names = fields.contains(&Field::Debezium(None)).then(|| "(CASE WHEN false THEN t END).*".to_owned());
+        self.page_sql(fields.iter().map(own).chain(names), after, &self.id_if_matches_sql(fields, most))
     }
 
     /// The same, with the columns of the JSON document among the fields, the only one, behind the others.
@@ -178,7 +186,9 @@ impl Shape {
         let (documents, others): (Vec<_>, Vec<_>) = fields.iter().partition(|field| field.is_document());
         let others = others.into_iter().map(|field| self.value(field));
         let parts = documents.into_iter().flat_map(|document| match document {
-            Field::Columns(columns) => columns.iter().map(|column| format!("t.{}", quote_ident(column))).collect(),
+            Field::Columns(columns) | Field::Debezium(Some(columns)) => {
+                columns.iter().map(|column| format!("t.{}", quote_ident(column))).collect()
+            }
             _ => vec!["t.*".to_owned()],
         });
         self.page_sql(others.chain(parts), after, &id)
@@ -229,14 +239,21 @@ impl Shape {
     }
 }
 
-/// A field of the row `t`, as SQL.
-pub(super) fn value(field: &Field, bytea_columns: &BTreeSet<String>) -> String {
+/// A field of the row `t`, as SQL; `all` are its columns, `table` is the oid of what it is a row of.
+pub(super) fn value<'a>(
+    field: &'a Field,
+    bytea_columns: &BTreeSet<String>,
+    all: impl Iterator<Item = &'a str>,
+    table: u32,
+) -> String {
     match field {
         Field::Row => "pg_catalog.row_to_json(t.*)::text".to_owned(),
         Field::Columns(columns) => {
             let list: Vec<_> = columns.iter().map(|column| format!("t.{}", quote_ident(column))).collect();
             format!("(SELECT pg_catalog.row_to_json(x.*)::text FROM (SELECT {}) AS x)", list.join(", "))
         }
+        Field::Debezium(None) => debezium::object(all, table),
+        Field::Debezium(Some(columns)) => debezium::object(columns.iter().map(String::as_str), table),
         Field::Payload(column) if bytea_columns.contains(column) => format!("t.{}", quote_ident(column)),
         Field::Text(column) | Field::Payload(column) => format!("t.{}::text", quote_ident(column)),
         Field::Matches => "true::text".to_owned(),

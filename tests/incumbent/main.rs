@@ -21,6 +21,7 @@ mod support;
 
 mod connect;
 mod converted;
+mod event;
 mod preset;
 mod trial;
 
@@ -34,6 +35,12 @@ async fn logical() -> Database {
 
 /// A connector of Kafka Connect for `public.outboxevent`, as Debezium's documentation has it.
 async fn connector(database: &Database, more: &str) -> String {
+    let router = "transforms=outbox\ntransforms.outbox.type=io.debezium.transforms.outbox.EventRouter\n";
+    connector_of(database, "public.outboxevent", &format!("{router}{more}")).await
+}
+
+/// The same for another table.
+async fn connector_of(database: &Database, table: &str, more: &str) -> String {
     format!(
         "name=outbox\n\
          connector.class=io.debezium.connector.postgresql.PostgresConnector\n\
@@ -45,14 +52,12 @@ async fn connector(database: &Database, more: &str) -> String {
          database.dbname={}\n\
          database.sslmode=disable\n\
          topic.prefix=app\n\
-         table.include.list=public.outboxevent\n\
+         table.include.list={table}\n\
          plugin.name=pgoutput\n\
          publication.autocreate.mode=filtered\n\
          snapshot.mode=no_data\n\
          poll.interval.ms=50\n\
          producer.override.bootstrap.servers={}\n\
-         transforms=outbox\n\
-         transforms.outbox.type=io.debezium.transforms.outbox.EventRouter\n\
          {more}",
         database.postgres.port(),
         password("postgres"),

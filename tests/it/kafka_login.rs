@@ -204,7 +204,8 @@ async fn kafka_gets_tokens_that_are_renewed_and_rows_wait_while_there_is_none() 
     let size = finding(&document, "message_size").unwrap_or_else(|| panic!("{out}{log}"));
     assert!(code == Some(0) && size["message"].as_str().unwrap().contains("of 3000000 bytes"), "{code:?} {out}");
     let process = Process::spawn(&text, &["run"]);
-    eventually(PATIENCE, async || !stage.connections().is_empty()).await;
+    let servers = stage.broker.bootstrap_servers();
+    eventually(PATIENCE, async || !ids(&servers, "t").await.is_empty()).await;
     let (begun, connected) = (Instant::now(), stage.connections());
     // One of `check`, and three of the relay: a connection of the first one has been shown two others.
     while stage.issuer.see(|said| said.given) < 4 || begun.elapsed() < Duration::from_secs(28) {
@@ -213,7 +214,6 @@ async fn kafka_gets_tokens_that_are_renewed_and_rows_wait_while_there_is_none() 
     }
     assert!(stage.connections().intersection(&connected).next().is_some(), "none has outlived its token");
     stage.has_all().await;
-    let servers = stage.broker.bootstrap_servers();
     let rows = stage.owner.query_one("SELECT count(*) FROM bookings", &[]).await.unwrap().get::<_, i64>(0);
     assert_eq!(i64::try_from(ids(&servers, "t").await.len()).unwrap(), rows, "renewed without a repeated row");
 

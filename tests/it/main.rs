@@ -21,6 +21,7 @@ mod consumer;
 mod crowds;
 mod dashboard;
 mod dead_letter_topic;
+mod debezium;
 mod deploy;
 mod due;
 mod dumped;

@@ -53,6 +53,13 @@ fn kafka(lines: &mut TomlLines, config: &crate::sink::kafka::Config) {
     match &config.format {
         Format::Row => {}
         Format::CloudEvents(events) => cloudevents(lines, events),
+        Format::Debezium(debezium) => {
+            lines.section("[relay.sink.kafka.debezium]");
+            match &debezium.name {
+                Some(name) => lines.text("name", name),
+                None => lines.comment("name: the relay's name"),
+            }
+        }
     }
 }
 

@@ -76,6 +76,32 @@ fn formats_of_kafka_sinks() {
 }
 
 #[test]
+fn change_events_of_kafka_sinks() {
+    let at = |key: &str| -> &'static str { format!("relay[events].sink.kafka.{key}").leak() };
+    let events =
+        "key = \"customer\"\nformat = \"cloudevents\"\ncloudevents = { type = \"a\" }\ndebezium = { name = \"a\" }";
+    let debezium = |lines: &str| -> &'static str { format!("{KEY}\nformat = \"debezium\"\n{lines}").leak() };
+    judge(&[
+        (KEY, "debezium = { name = \"a\" }", at("debezium"), "this section counts for format = \"debezium\""),
+        (KEY, events, at("debezium"), "this section counts for format = \"debezium\""),
+        (
+            KEY,
+            debezium("cloudevents = { type = \"a\" }"),
+            at("cloudevents"),
+            "this section counts for format = \"cloudevents\"",
+        ),
+        (
+            KEY,
+            debezium("payload = { column = \"a\" }"),
+            at("payload"),
+            "one column: an event of Debezium has the columns",
+        ),
+        (KEY, debezium("debezium = { name = \" \" }"), at("debezium.name"), "empty"),
+        (KEY, debezium("debezium = { schema = true }"), at("debezium.schema"), "unknown key"),
+    ]);
+}
+
+#[test]
 fn sms_sinks() {
     judge(&[
         ("provider = \"twilio\"", "provider = \"twillio\"", "relay[sms].sink.sms.provider", "not a word that is known"),
@@ -327,4 +353,17 @@ fn a_command_is_no_receiver_of_rows() {
         assert!(one.what.starts_with("a command is started by a schedule"), "{}", one.what);
         assert!(one.fix.contains("[relay.source.schedule]"), "{}", one.fix);
     }
+}
+
+#[test]
+fn change_events_are_of_the_rows_of_a_stream() {
+    let due = "[relay.source.pending]\ntable = \"public.t\"\nkey = [\"id\"]\ndue = \"at\"";
+    let sink = "[relay.sink.kafka]\ntopic = \"t\"\nformat = \"debezium\"\nunordered = true\n[kafka]";
+    let problems = parse(&with("[kafka]", &format!("[[relay]]\nname = \"c\"\n{due}\n{sink}"))).expect_err("due work");
+    let [one] = problems.list() else { panic!("{problems}") };
+    assert_eq!(one.key, "relay[c].sink.kafka.format");
+    assert!(
+        one.what.starts_with("an event of Debezium is of a row") && one.fix.contains("[relay.source.stream]"),
+        "{one:?}"
+    );
 }

@@ -24,7 +24,7 @@ fn numbers(mark: &str) -> Vec<usize> {
 #[test]
 fn the_reference_file_is_valid() {
     let config = parse(REFERENCE).expect("valid");
-    assert_eq!(config.relays.len(), 16);
+    assert_eq!(config.relays.len(), 17);
 }
 
 // Guarantee: config.reference

@@ -271,9 +271,10 @@ fn asked(relay: &Config, table: sinks::KnownTable<'_>, findings: &mut Vec<Findin
         // It names its columns; it prints what there is.
         sink::Config::Sql(_) | sink::Config::Email(_) | sink::Config::Stdout(_) | sink::Config::Command(_) => None,
     };
+    let is_whole = fields.iter().any(|field| matches!(field, Field::Row | Field::Debezium(None)));
     // What requests and actions have is the relay's own: it gets no other columns.
     let own = matches!(relay.source, source::Config::Requests(_) | source::Config::Schedule(_));
-    if let Some(fix) = fix.filter(|_| fields.contains(&Field::Row) && !own) {
+    if let Some(fix) = fix.filter(|_| is_whole && !own) {
         let message = "the payload is the whole row: every column added later is published, too";
         findings.push(Finding::new(Level::Warn, "whole_row", message).setting(fix));
     }

@@ -14,7 +14,7 @@ use crate::sink::command::CommandSink;
 use crate::sink::custom::Adapter;
 use crate::sink::email::EmailSink;
 use crate::sink::http::HttpSink;
-use crate::sink::kafka::{self, KafkaSink, LetterTopic, Passed};
+use crate::sink::kafka::{self, KafkaSink, LetterTopic, Origin, Passed};
 use crate::sink::sql::SqlSink;
 use crate::sink::stdout::StdoutSink;
 use crate::sink::{self, Class, Failure, InvalidSetting, Sink, custom};
@@ -159,6 +159,13 @@ async fn kafka_sink(
     }
     let sink = KafkaSink::new(Arc::clone(cluster), &config.relay, kafka, topic.as_ref(), limit, passed)
         .map_err(|invalid| Unready::invalid(&[invalid]))?;
+    let sink = match &config.source {
+        source::Config::Stream(stream) => {
+            let (schema, table) = (&stream.table.schema, &stream.table.name);
+            sink.of_table(Origin { database: &engine.database, schema, table })
+        }
+        source::Config::Pending(_) | source::Config::Requests(_) | source::Config::Schedule(_) => sink,
+    };
     if !kafka.templated() {
         sink.warm(&kafka.topic, engine.call_deadline).await?;
     }

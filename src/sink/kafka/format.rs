@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::cloudevents::{self, CloudEvents, Event, Events};
+use super::debezium::{Change, Debezium, Envelope, Origin};
 use crate::message::Message;
 use crate::sink::{Failure, InvalidSetting};
 
@@ -14,6 +15,8 @@ pub enum Format {
     Row,
     /// A CloudEvent with the payload as its data.
     CloudEvents(CloudEvents),
+    /// A change event of Debezium, with the payload as the row after an insert.
+    Debezium(Debezium),
 }
 
 impl Format {
@@ -23,6 +26,7 @@ impl Format {
         match self {
             Self::Row => "row",
             Self::CloudEvents(_) => "cloudevents",
+            Self::Debezium(_) => "debezium",
         }
     }
 
@@ -30,7 +34,7 @@ impl Format {
     #[must_use]
     pub fn owns_header(&self, name: &str) -> bool {
         match self {
-            Self::Row => false,
+            Self::Row | Self::Debezium(_) => false,
             Self::CloudEvents(_) => cloudevents::owns_header(name),
         }
     }
@@ -41,12 +45,14 @@ impl Format {
 pub(super) enum Formatter {
     Row,
     CloudEvents(Box<Events>),
+    Debezium(Box<Envelope>),
 }
 
 /// What the format makes of one message, beside its value.
 pub(super) enum Formatted<'a> {
     Row,
     CloudEvents(Event<'a>),
+    Debezium(Change<'a>),
 }
 
 impl Formatter {
@@ -59,13 +65,22 @@ impl Formatter {
         Ok(match format {
             Format::Row => Self::Row,
             Format::CloudEvents(config) => Self::CloudEvents(Box::new(Events::new(config, relay, want)?)),
+            Format::Debezium(config) => Self::Debezium(Box::new(Envelope::new(config, relay))),
         })
+    }
+
+    /// The same, for the rows of a table.
+    pub(super) fn of_table(self, origin: Origin<'_>) -> Self {
+        match self {
+            Self::Debezium(envelope) => Self::Debezium(Box::new(envelope.of(origin))),
+            Self::Row | Self::CloudEvents(_) => self,
+        }
     }
 
     /// Whether the format itself writes a header of this name.
     pub(super) fn owns_header(&self, name: &str) -> bool {
         match self {
-            Self::Row => false,
+            Self::Row | Self::Debezium(_) => false,
             Self::CloudEvents(_) => cloudevents::owns_header(name),
         }
     }
@@ -75,6 +90,7 @@ impl Formatter {
         Ok(match self {
             Self::Row => Formatted::Row,
             Self::CloudEvents(events) => Formatted::CloudEvents(events.of(message)?),
+            Self::Debezium(envelope) => Formatted::Debezium(envelope.change(message)),
         })
     }
 }
@@ -85,13 +101,14 @@ impl Formatted<'_> {
         match self {
             Self::Row => Ok(payload.map(Cow::Borrowed)),
             Self::CloudEvents(event) => event.value(payload),
+            Self::Debezium(change) => Ok(Some(Cow::Owned(change.value(payload)))),
         }
     }
 
     /// Headers beside the relay's own.
     pub(super) fn headers(&self) -> Vec<(&str, &[u8])> {
         match self {
-            Self::Row => Vec::new(),
+            Self::Row | Self::Debezium(_) => Vec::new(),
             Self::CloudEvents(event) => event.headers(),
         }
     }

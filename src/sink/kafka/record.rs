@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use rdkafka::message::{Header, OwnedHeaders};
 
-use super::format::{Formatted, Formatter};
+use super::debezium::Origin;
+use super::format::{Format, Formatted, Formatter};
 use super::{Config, Payload};
 use crate::message::{Field, Message};
 use crate::sink::template::{self, Mode, Template};
@@ -57,7 +58,10 @@ pub(super) struct Record<'a> {
 
 impl Layout {
     pub(super) fn new(config: &Config, relay: &str, passed: Passed) -> Result<Self, InvalidSetting> {
+        let is_debezium = matches!(config.format, Format::Debezium(_));
         let mut fields = vec![match &config.payload {
+            Payload::Row if is_debezium => Field::Debezium(None),
+            Payload::Columns(columns) if is_debezium => Field::Debezium(Some(columns.clone())),
             Payload::Row => Field::Row,
             Payload::Column(column) => Field::Payload(column.clone()),
             Payload::Columns(columns) => Field::Columns(columns.clone()),
@@ -79,6 +83,11 @@ impl Layout {
         };
         let format = Formatter::new(&config.format, relay, &mut want)?;
         Ok(Self { fields, topic, key, headers, traceparent, own, format })
+    }
+
+    /// The same, for the rows of a table.
+    pub(super) fn of_table(self, origin: Origin<'_>) -> Self {
+        Self { format: self.format.of_table(origin), ..self }
     }
 
     /// The record of a message, or why it can never be published. `limit` is the most bytes that it may take.

@@ -1,8 +1,8 @@
 //! What a row of a page is made of, and how it becomes a row of a batch.
 
-use tokio_postgres::{Row, Statement};
+use tokio_postgres::{Column, Row, Statement};
 
-use super::document::{self, Document, Malformed};
+use super::document::{self, Document, Malformed, Style};
 use super::{FetchError, Request, Unreadable};
 use crate::batch::{self, Batch};
 use crate::database::codec::{Raw, Wire};
@@ -47,13 +47,22 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    /// Of a statement with the text of `request`; none when it has columns now whose JSON only PostgreSQL can make.
+    /// Of a statement with the text of `request`; none when it has columns now whose JSON only PostgreSQL can make, or, where
+    /// PostgreSQL makes it of listed columns, others than these.
     pub(super) fn new(request: &Request<'_>, statement: &Statement) -> Option<Self> {
         let (fields, most) = (request.fields.len(), request.texts.most);
         let place = request.fields.iter().position(|field| request.texts.in_parts && field.is_document());
-        let Some(place) = place else { return Some(Self { fields, most, document: None }) };
+        let Some(place) = place else {
+            let named: Vec<_> = statement.columns().iter().skip(BEFORE + fields).map(Column::name).collect();
+            let known = &request.shape.columns;
+            let is_whole = named.len() == known.len() && named.iter().all(|name| known.contains_key(*name));
+            let asked = request.fields.contains(&Field::Debezium(None));
+            return (is_whole || !asked).then_some(Self { fields, most, document: None });
+        };
         let parts = statement.columns().iter().skip(BEFORE + fields - 1);
-        let document = Document::new(parts.map(|column| (column.name(), column.type_().oid())))?;
+        let style = Style::of(&request.fields[place]);
+        let document =
+            Document::new(parts.map(|column| (column.name(), column.type_().oid(), column.type_modifier())), style)?;
         Some(Self { fields, most, document: Some((place, document)) })
     }
 
@@ -114,11 +123,14 @@ pub(super) fn is_made_here(shape: &Shape, fields: &[Field]) -> bool {
     }
     let mut documents = fields.iter().filter(|field| field.is_document());
     let (Some(document), None) = (documents.next(), documents.next()) else { return false };
+    let style = Style::of(document);
     let parts = match document {
-        Field::Columns(columns) => columns.iter().map(|name| shape.columns.get(name)).collect::<Option<Vec<_>>>(),
+        Field::Columns(columns) | Field::Debezium(Some(columns)) => {
+            columns.iter().map(|name| shape.columns.get(name)).collect::<Option<Vec<_>>>()
+        }
         _ => Some(shape.columns.values().collect()),
     };
     parts.is_some_and(|parts| {
-        parts.len() + fields.len() <= MOST_PARTS && parts.iter().all(|column| document::is_made_here(column.oid))
+        parts.len() + fields.len() <= MOST_PARTS && parts.iter().all(|column| document::is_made_here(column.oid, style))
     })
 }

@@ -1,4 +1,5 @@
-//! A JSON object of columns, byte for byte as PostgreSQL's `row_to_json` makes it, from their binary values.
+//! A JSON object of columns, byte for byte as PostgreSQL's `row_to_json` makes it, from their binary values; or with values as Debezium
+//! makes them.
 //!
 //! Pure. `row_to_json` looks each column's type up for each row, which takes a server more than all the rest of reading
 //! it. Where every column has a type of [`Form`], the object is made here; for any other table PostgreSQL makes it. The
@@ -11,7 +12,10 @@ use tokio_postgres::types::Type;
 use self::instant::Instant;
 use crate::position::PAIRS;
 
+mod debezium;
 mod instant;
+
+pub(super) use debezium::Style;
 
 /// How a value of a type is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,12 +32,19 @@ enum Form {
     TimestampTz,
     Json,
     Jsonb,
+    Debezium(debezium::Form),
 }
 
 impl Form {
     /// None for a type whose JSON is not made here.
-    fn of(oid: u32) -> Option<Self> {
-        Some(match Type::from_oid(oid)? {
+    fn of(oid: u32, modifier: i32, style: Style) -> Option<Self> {
+        let of = Type::from_oid(oid)?;
+        if style == Style::Debezium
+            && let Some(form) = debezium::Form::of(&of, modifier)
+        {
+            return Some(Self::Debezium(form));
+        }
+        Some(match of {
             Type::BOOL => Self::Bool,
             Type::INT2 => Self::SmallInt,
             Type::INT4 => Self::Integer,
@@ -51,9 +62,16 @@ impl Form {
     }
 }
 
+impl Form {
+    /// Whether its bytes become a string, with what must be escaped.
+    const fn is_string(self) -> bool {
+        matches!(self, Self::Text | Self::Debezium(debezium::Form::Json | debezium::Form::Jsonb))
+    }
+}
+
 /// Whether an object with a column of the type with this oid can be made here.
-pub(super) fn is_made_here(oid: u32) -> bool {
-    Form::of(oid).is_some()
+pub(super) fn is_made_here(oid: u32, style: Style) -> bool {
+    Form::of(oid, -1, style).is_some()
 }
 
 /// A byte takes at most so many: `\u0001`.
@@ -78,14 +96,14 @@ pub enum Malformed {
 pub(super) struct Document(Vec<(Vec<u8>, Form)>);
 
 impl Document {
-    /// Of columns by name and type; none when one of them has a type that is not made here.
-    pub(super) fn new<'a>(columns: impl Iterator<Item = (&'a str, u32)>) -> Option<Self> {
+    /// Of columns by name, type and its modifier; none when one of them has a type that is not made here.
+    pub(super) fn new<'a>(columns: impl Iterator<Item = (&'a str, u32, i32)>, style: Style) -> Option<Self> {
         let mut first = true;
-        let column = |(name, oid): (&str, u32)| {
+        let column = |(name, oid, modifier): (&str, u32, i32)| {
             let mut key = if std::mem::take(&mut first) { b"{".to_vec() } else { b",".to_vec() };
             string(name.as_bytes(), &mut key);
             key.push(b':');
-            Some((key, Form::of(oid)?))
+            Some((key, Form::of(oid, modifier, style)?))
         };
         columns.map(column).collect::<Option<Vec<_>>>().filter(|columns| !columns.is_empty()).map(Self)
     }
@@ -109,7 +127,7 @@ impl Document {
             match value(number)? {
                 None => out.extend_from_slice(b"null"),
                 Some(bytes)
-                    if *form == Form::Text
+                    if form.is_string()
                         && out.len() - begin + ESCAPED * bytes.len() > most
                         && out.len() - begin + string_length(bytes) > most =>
                 {
@@ -141,13 +159,14 @@ fn json(form: Form, bytes: &[u8], out: &mut Vec<u8>) -> Option<()> {
         // Byte for byte, as `escape_json` takes it: what is stored need not be well formed.
         Form::Text => string(bytes, out),
         Form::Uuid => uuid(bytes.try_into().ok()?, out),
-        Form::Date => Instant::of_date(i32::from_be_bytes(bytes.try_into().ok()?)).write("", out),
+        Form::Date => Instant::of_date(i32::from_be_bytes(bytes.try_into().ok()?)).write("", None, out),
         // The sessions of a relay have the time zone UTC.
-        Form::TimestampTz => Instant::of_micros(i64::from_be_bytes(bytes.try_into().ok()?))?.write("+00:00", out),
-        Form::Timestamp => Instant::of_micros(i64::from_be_bytes(bytes.try_into().ok()?))?.write("", out),
+        Form::TimestampTz => Instant::of_micros(i64::from_be_bytes(bytes.try_into().ok()?))?.write("+00:00", None, out),
+        Form::Timestamp => Instant::of_micros(i64::from_be_bytes(bytes.try_into().ok()?))?.write("", None, out),
         Form::Json => out.extend_from_slice(bytes),
         // The first byte is the version of the binary form.
         Form::Jsonb => out.extend_from_slice(bytes.strip_prefix(&[1])?),
+        Form::Debezium(form) => debezium::value(form, bytes, out)?,
     }
     Some(())
 }

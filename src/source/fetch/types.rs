@@ -27,7 +27,7 @@ impl Types {
             .iter()
             .filter_map(|field| match field {
                 Field::Text(column) | Field::Payload(column) => Some(column),
-                Field::Row | Field::Columns(_) | Field::Matches => None,
+                Field::Row | Field::Columns(_) | Field::Debezium(_) | Field::Matches => None,
             })
             .collect();
         if columns.is_empty() {

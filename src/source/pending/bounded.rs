@@ -19,6 +19,9 @@ pub struct Most {
     pub claim: usize,
 }
 
+/// Change events of Debezium, which alone ask for the table, are made of streams only.
+const OF_NO_TABLE: u32 = 0;
+
 impl Due {
     /// The same, of whose rows a claim reads no more than this.
     #[must_use]
@@ -40,13 +43,13 @@ impl Due {
 
     /// The columns of the row `t` that these fields, its key and its due time are made of.
     pub(super) fn columns(&self, fields: &[Field]) -> String {
-        if fields.contains(&Field::Row) {
+        if fields.iter().any(|field| matches!(field, Field::Row | Field::Debezium(None))) {
             return "t.*".to_owned();
         }
         let read = fields.iter().flat_map(|field| match field {
-            Field::Columns(columns) => columns.as_slice(),
+            Field::Columns(columns) | Field::Debezium(Some(columns)) => columns.as_slice(),
             Field::Text(column) | Field::Payload(column) => std::slice::from_ref(column),
-            Field::Row | Field::Matches => &[],
+            Field::Row | Field::Debezium(None) | Field::Matches => &[],
         });
         let lane = self.config.lanes.iter().filter_map(|lanes| lanes.column.as_ref());
         let all: BTreeSet<&String> = read.chain(&self.config.key).chain([&self.config.due]).chain(lane).collect();
@@ -58,7 +61,7 @@ impl Due {
     pub(super) fn values(&self, fields: &[Field]) -> String {
         let (length, most) = (self.length(fields), self.most.row);
         let value = |field| {
-            let value = shape::value(field, &self.bytea_columns);
+            let value = shape::value(field, &self.bytea_columns, self.types.keys().map(String::as_str), OF_NO_TABLE);
             match &length {
                 Some(length) => format!("CASE WHEN {} <= {most} THEN {value} END", length.values()),
                 None => value,

@@ -6,15 +6,18 @@ use super::template;
 use crate::config::problem::Wrong;
 use crate::config::section::Section;
 use crate::config::value;
-use crate::sink::kafka::{AttributeType, CloudEvents, EventMode, Format, Payload, is_extension_name, is_media_type};
+use crate::sink::kafka::{
+    AttributeType, CloudEvents, Debezium, EventMode, Format, Payload, is_extension_name, is_media_type,
+};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Word {
     Row,
     CloudEvents,
+    Debezium,
 }
 
-const WORDS: &[(&str, Word)] = &[("row", Word::Row), ("cloudevents", Word::CloudEvents)];
+const WORDS: &[(&str, Word)] = &[("row", Word::Row), ("cloudevents", Word::CloudEvents), ("debezium", Word::Debezium)];
 
 pub(super) fn read(
     section: &Section<'_>,
@@ -25,7 +28,7 @@ pub(super) fn read(
         true => section.read("format", value::word(WORDS, &[]))?,
         false => Word::Row,
     };
-    for (key, of) in [("cloudevents", Word::CloudEvents)] {
+    for (key, of) in [("cloudevents", Word::CloudEvents), ("debezium", Word::Debezium)] {
         if word != of && section.has(key) {
             let what = format!("this section counts for format = {key:?} only");
             section.problem(key, Wrong::new(what, format!("write format = {key:?}, or remove the section")));
@@ -34,6 +37,7 @@ pub(super) fn read(
     let format = match word {
         Word::Row => Format::Row,
         Word::CloudEvents => Format::CloudEvents(cloudevents(&section.section("cloudevents"), payload)?),
+        Word::Debezium => Format::Debezium(debezium(section, payload)),
     };
     for name in headers.keys().filter(|name| format.owns_header(name)) {
         let what = format!("the header {name:?} is one of format = {:?}", format.word());
@@ -41,6 +45,15 @@ pub(super) fn read(
         section.problem("headers", Wrong::new(what, fix));
     }
     Some(format)
+}
+
+fn debezium(section: &Section<'_>, payload: Option<&Payload>) -> Debezium {
+    if let Some(Payload::Column(_)) = payload {
+        let what = "one column: an event of Debezium has the columns of a row";
+        let fix = "write payload = { row = true } or payload = { columns = [\"id\", \"payload\"] }";
+        section.problem("payload", Wrong::new(what, fix));
+    }
+    Debezium { name: section.section("debezium").read("name", value::text) }
 }
 
 fn cloudevents(section: &Section<'_>, payload: Option<&Payload>) -> Option<CloudEvents> {

@@ -5,8 +5,10 @@ use std::io::Write as _;
 use crate::position::{PAIRS, civil};
 
 /// Days between 1970-01-01 and 2000-01-01, PostgreSQL's epoch.
-const EPOCH_DAYS: i64 = 10_957;
+pub(super) const EPOCH_DAYS: i64 = 10_957;
 const DAY_MICROS: i64 = 86_400_000_000;
+/// Behind the point of a second.
+pub(super) const MOST_DIGITS: usize = 6;
 
 /// A date, or a point of time.
 pub(super) enum Instant {
@@ -52,8 +54,9 @@ impl Instant {
         })
     }
 
-    /// Appends it with quotes, and with a zone behind a time.
-    pub(super) fn write(self, zone: &str, out: &mut Vec<u8>) {
+    /// Appends it with quotes, and with a zone behind a time. A second has so many digits behind the point; without a number those up to
+    /// the last that is not zero.
+    pub(super) fn write(self, zone: &str, digits: Option<usize>, out: &mut Vec<u8>) {
         let (day, time) = match self {
             Self::Infinity => return out.extend_from_slice(b"\"infinity\""),
             Self::NegInfinity => return out.extend_from_slice(b"\"-infinity\""),
@@ -80,12 +83,17 @@ impl Instant {
             pair(b'T', seconds / 3_600);
             pair(b':', seconds / 60 % 60);
             pair(b':', seconds % 60);
-            if micros > 0 {
+            if digits.map_or(micros > 0, |digits| digits > 0) {
                 pair(b'.', micros / 10_000);
                 out.extend_from_slice(&PAIRS[micros / 100 % 100]);
                 out.extend_from_slice(&PAIRS[micros % 100]);
-                while out.last() == Some(&b'0') {
-                    out.pop();
+                match digits {
+                    Some(digits) => out.truncate(out.len() - MOST_DIGITS.saturating_sub(digits)),
+                    None => {
+                        while out.last() == Some(&b'0') {
+                            out.pop();
+                        }
+                    }
                 }
             }
             out.extend_from_slice(zone.as_bytes());

@@ -3,7 +3,7 @@
 use super::*;
 
 fn made(columns: &[(&str, u32)], values: &[Option<&[u8]>]) -> Result<String, Malformed> {
-    let document = Document::new(columns.iter().copied()).expect("known types");
+    let document = Document::new(columns.iter().map(|(name, oid)| (*name, *oid, -1)), Style::Row).expect("known types");
     let mut out = b"before".to_vec();
     document.write(|number| Ok::<_, Malformed>(values[number]), MOST_BYTES, &mut out)?;
     Ok(String::from_utf8(out).expect("text"))
@@ -22,9 +22,9 @@ fn an_object_has_its_columns_in_order_with_their_names_escaped_and_null_for_null
 
 #[test]
 fn what_is_not_made_here_or_is_not_what_its_type_says_is_refused() {
-    assert!(Document::new([("x", Type::INT4_ARRAY.oid())].into_iter()).is_none());
-    assert!(Document::new([("x", 4_000_000_000)].into_iter()).is_none());
-    assert!(Document::new([].into_iter()).is_none());
+    assert!(Document::new([("x", Type::INT4_ARRAY.oid(), -1)].into_iter(), Style::Row).is_none());
+    assert!(Document::new([("x", 4_000_000_000, -1)].into_iter(), Style::Row).is_none());
+    assert!(Document::new([].into_iter(), Style::Row).is_none());
     for (of, value) in [
         (Type::BOOL, &b""[..]),
         (Type::INT4, b"123"),
@@ -46,7 +46,7 @@ fn what_is_not_made_here_or_is_not_what_its_type_says_is_refused() {
 #[test]
 fn a_text_that_is_not_well_formed_goes_through_as_it_is() {
     let mut out = Vec::new();
-    let document = Document::new([("c", Type::TEXT.oid())].into_iter()).expect("a known type");
+    let document = Document::new([("c", Type::TEXT.oid(), -1)].into_iter(), Style::Row).expect("a known type");
     document
         .write(|_| Ok::<_, Malformed>(Some(&b"\xff\"a"[..])), MOST_BYTES, &mut out)
         .expect("well formed for PostgreSQL");
@@ -76,7 +76,7 @@ proptest::proptest! {
         size in proptest::sample::select(vec![0_usize, 1, 2, 4, 8, 10, 16, 20]),
         bytes: [u8; 20],
     ) {
-        let document = Document::new([("c", of.oid())].into_iter()).expect("a known type");
+        let document = Document::new([("c", of.oid(), -1)].into_iter(), Style::Row).expect("a known type");
         let _: Result<usize, Malformed> = document.write(|_| Ok(Some(&bytes[..size])), MOST_BYTES, &mut Vec::new());
     }
 
@@ -109,7 +109,8 @@ proptest::proptest! {
 #[test]
 fn text_that_would_be_too_long_is_counted_and_not_written() {
     let columns = [("a", Type::TEXT.oid()), ("b", Type::TEXT.oid())];
-    let document = Document::new(columns.into_iter()).expect("known types");
+    let document =
+        Document::new(columns.map(|(name, oid)| (name, oid, -1)).into_iter(), Style::Row).expect("known types");
     let long: Vec<u8> = (1..=127).cycle().take(10_000).collect();
     let whole = made(&columns, &[Some(b"x"), Some(&long)]).expect("well formed").len() - "before".len();
     for most in [100, whole - 2] {
@@ -122,4 +123,28 @@ fn text_that_would_be_too_long_is_counted_and_not_written() {
     let value = |number| Ok::<_, Malformed>(Some(if number == 0 { &b"x"[..] } else { &long }));
     assert_eq!(document.write(value, whole, &mut out), Ok(0));
     assert_eq!(out.len(), whole);
+}
+
+#[test]
+fn values_of_debezium_have_the_digits_of_their_columns() {
+    let written = |of: &Type, modifier: i32, micros: i64| {
+        let document = Document::new([("c", of.oid(), modifier)].into_iter(), Style::Debezium).expect("a known type");
+        let mut out = Vec::new();
+        let value = |_| Ok::<_, Malformed>(Some(&micros.to_be_bytes()[..]).map(|bytes| bytes.to_vec().leak() as &[u8]));
+        document.write(value, MOST_BYTES, &mut out).expect("well formed");
+        String::from_utf8(out).expect("text")
+    };
+    for (modifier, zoned, number) in [
+        (-1, "00.500000Z", "946684800500000"),
+        (6, "00.500000Z", "946684800500000"),
+        (4, "00.5000Z", "946684800500000"),
+        (3, "00.500Z", "946684800500"),
+        (1, "00.5Z", "946684800500"),
+        (0, "00Z", "946684800500"),
+    ] {
+        assert_eq!(written(&Type::TIMESTAMPTZ, modifier, 500_000), format!("{{\"c\":\"2000-01-01T00:00:{zoned}\"}}"));
+        assert_eq!(written(&Type::TIMESTAMP, modifier, 500_000), format!("{{\"c\":{number}}}"));
+    }
+    assert_eq!(written(&Type::TIMESTAMP, -1, i64::MAX - 1), "{\"c\":9224318721654775806}");
+    assert_eq!(written(&Type::TIMESTAMP, -1, i64::MAX), "{\"c\":9223372036825200000}");
 }
