@@ -1,6 +1,5 @@
 //! Producers are lent before others are made.
 
-
 use super::*;
 use crate::sink::kafka::ClusterConfig;
 
