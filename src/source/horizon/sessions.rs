@@ -5,8 +5,8 @@
 //! session reports: the start of the open transaction, which is the stamp itself, and the instant of the message that is
 //! in progress. An idle session stamps after the message that it has yet to get.
 //!
-//! Sessions are read before transactions. So a transaction belongs to what its session reported, or to a later message,
-//! and that bound is remembered for the time when it is prepared and has no session. A prepared transaction that was never
+//! Sessions are read before transactions. So a transaction belongs to what its session reported, or to a later message, which came after
+//! the scan's clock was read; the lower of the two is remembered for the time when it is prepared and has no session. A prepared transaction that was never
 //! seen running was run by some session of the scan before: no bound is below the lowest of that scan.
 //!
 //! A session whose transaction has no reported start (a walsender's; one during which `track_activities` was turned on) says
@@ -85,7 +85,10 @@ impl History {
                 {
                     // It holds by its session, below.
                     *name = Some(transaction.clone());
-                    session.known(*bound)
+                    // One that the scan before did not see may be of a later message than the session reported. That came after this scan
+                    // read the clock, and below the report where the clock has stepped back since.
+                    let later = StampBound::After(Some(now.at));
+                    session.known(if before.is_some() { *bound } else { bound.lower(later) })
                 }
                 // What an idle session runs now came with a later message, unless it ran before.
                 (_, Some(Bounded { bound: Reported::Idle, session, .. }), _) if before.is_none() => {

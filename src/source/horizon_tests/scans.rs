@@ -172,6 +172,18 @@ fn prepared_transaction_keeps_bound_of_its_session() {
     assert_eq!(horizon.held_by[0].reason(Rule::Transactions), "prepared_transaction");
 }
 
+// Guarantee: horizon.clock-steps
+#[test]
+fn prepared_transaction_of_later_message_is_not_bounded_by_report_of_before_step() {
+    let mut history = History::default();
+    let old = [reported(7, Some(900), None)];
+    sessions(&mut history, 1_000, &old, &[running("7/1", Some(7))]);
+    assert!(sessions(&mut history, 100, &old, &[running("7/1", Some(7))]).stepped_back.is_some());
+    // Its session is on to a message that came at 111 by the clock of now, between sessions and transactions.
+    sessions(&mut history, 110, &old, &[running("7/2", Some(7))]);
+    assert_eq!(sessions(&mut history, 200, &[reported(7, None, None)], &[running("7/2", None)]).at, at(110));
+}
+
 #[test]
 fn prepared_transaction_of_idle_session_began_after_clock() {
     let mut history = History::default();
