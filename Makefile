@@ -122,6 +122,7 @@ lint: deps-lint ## Formatting, clippy, documentation, alert rules, manifests, an
 	scripts/lint-deploy
 	cargo fmt --check
 	@$(MAKE) --no-print-directory build-lint
+	cargo check --no-default-features --lib
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --lib -p outbox-relay
 	cargo package --quiet --no-verify --allow-dirty $(CRATES)
 	$$(scripts/cargo-deny) --log-level error check licenses bans sources

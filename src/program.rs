@@ -74,7 +74,12 @@ impl Program {
             builder.worker_threads((cores / 2).max(1));
         }
         match builder.enable_all().build() {
-            Ok(runtime) => runtime.block_on(self.execute(std::env::args_os(), &config::of_process())),
+            Ok(runtime) => {
+                let code = runtime.block_on(self.execute(std::env::args_os(), &config::of_process()));
+                // A look-up of a name that is still asked about would be waited for, however long it takes.
+                runtime.shutdown_background();
+                code
+            }
             Err(error) => {
                 eprintln!("outbox-relay: cannot start its threads: {error}");
                 ExitCode::FAILURE

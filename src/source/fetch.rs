@@ -37,7 +37,7 @@ pub use large::{WantedRow, too_large};
 use pages::Pages;
 use questions::{Opening, Questions};
 pub use sweep::SweepRequest;
-pub use types::types_stand;
+pub use types::{columns_stand, types_stand};
 pub use unreadable::Unreadable;
 
 /// A batch is handed over when it has this many rows or bytes.

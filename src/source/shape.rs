@@ -175,7 +175,7 @@ impl Shape {
             _ => self.if_matches(self.value(field)),
         };
         // No value of theirs comes, but their names: which columns the object has was decided when the catalog was read.
-        let names = fields.contains(&Field::Debezium(None)).then(|| "(CASE WHEN false THEN t END).*".to_owned());
+        let names = fields.contains(&Field::Debezium(None)).then(|| "(CASE WHEN false THEN t.* END).*".to_owned());
         self.page_sql(fields.iter().map(own).chain(names), after, &self.id_if_matches_sql(fields, most))
     }
 
@@ -226,6 +226,11 @@ impl Shape {
         let mut list = vec![self.instant(), self.id_sql(fields, Some(most))];
         list.extend(fields.iter().map(|field| self.value(field)));
         self.at_sql(&list.join(", "))
+    }
+
+    /// No row, but all columns.
+    pub(super) fn columns_sql(&self) -> String {
+        format!("SELECT t.* FROM {} AS t WHERE false", self.config.table.quoted())
     }
 
     pub(super) fn at_sql(&self, list: &str) -> String {

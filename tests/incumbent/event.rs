@@ -48,7 +48,7 @@ fn object(value: &Value) -> Map<String, Value> {
     value.as_object().unwrap_or_else(|| panic!("no object: {value}")).clone()
 }
 
-/// By id: the event, and the order of its members.
+/// The events by id.
 async fn events(topic: &str) -> BTreeMap<i64, Value> {
     let records = records(&broker().await.bootstrap_servers(), topic).await;
     let events = records.iter().map(|record| serde_json::from_str::<Value>(&record.text()).unwrap());

@@ -140,7 +140,7 @@ const ROWS: &[[&str; 9]] = &[
 ];
 const HOSTILE: &str = "ALTER TABLE bookings ADD num numeric, ADD \"b \"\" \\ ü\" jsonb, ADD doc json, ADD tz timestamptz, ADD ts timestamp, \
                        ADD tz2 timestamptz(2), ADD tz0 timestamptz(0), ADD ts3 timestamp(3), ADD ts0 timestamp(0), \
-                       ADD date date, ADD bin bytea, ADD int8 bigint, ADD kept boolean NOT NULL DEFAULT true";
+                       ADD date date, ADD bin bytea, ADD int8 bigint, ADD t integer, ADD kept boolean NOT NULL DEFAULT true";
 
 // Guarantee: delivery.debezium
 #[tokio::test(flavor = "multi_thread")]

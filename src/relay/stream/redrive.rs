@@ -19,7 +19,7 @@ use crate::relay::stream::publish_decision::letter;
 use crate::relay::stream::resend::Resend;
 use crate::relay::stream::turn::Turn;
 use crate::sink::{Class, Failure, Mark, Mode, Published};
-use crate::source::fetch::{FetchError, Unreadable, WantedRow, too_large, types_stand};
+use crate::source::fetch::{FetchError, Unreadable, WantedRow, columns_stand, too_large, types_stand};
 
 /// How many dead letters one turn sends again at most: each waits for the one before.
 const REDRIVES: usize = 100;
@@ -42,6 +42,8 @@ enum Again {
     Large(Unreadable),
     /// The row is gone, and what was read of it then is of no use.
     Gone,
+    /// The table has other columns than the relay knows yet.
+    Changed,
 }
 
 impl Turn<'_> {
@@ -208,6 +210,11 @@ impl Turn<'_> {
         match read {
             Ok(Again::Read) => Ok(None),
             Ok(Again::Large(row)) => Ok(Some(unreadable::failure(&row))),
+            Ok(Again::Changed) => {
+                let message = "The table's columns have changed since the relay read the catalog";
+                let hint = "The relay retries by itself, with the columns of now";
+                Ok(Some(Failure::of(Class::Retry, "columns_changed", message, hint)))
+            }
             Ok(Again::Gone) => Ok(Some(Failure::of(
                 Class::Poison,
                 "row_gone",
@@ -239,6 +246,10 @@ impl Turn<'_> {
         let values = (0..fields.len())
             .map(|field| row.try_get::<_, Option<Raw<'_>>>(field + 2).map(|value| value.map(|raw| raw.0)))
             .collect::<Result<Vec<_>, _>>()?;
+        // After the row: a column that came later is in the next reading.
+        if !columns_stand(reader, &self.ready.shape, fields).await? {
+            return Ok(Again::Changed);
+        }
         let bytes = values.iter().flatten().map(|value| value.len()).sum();
         if bytes > most {
             return Ok(Again::Large(Unreadable::large(letter.position.clone(), bytes, most)));

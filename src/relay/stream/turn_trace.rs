@@ -80,8 +80,7 @@ impl TurnTrace {
             if published.links.len() == LINKS {
                 break;
             }
-            // Rows of one transaction usually belong to one span.
-            if context.is_sampled() && published.links.last() != Some(&context) {
+            if context.is_sampled() && !published.links.contains(&context) {
                 published.links.push(context);
             }
         }
@@ -96,8 +95,9 @@ impl TurnTrace {
     ) {
         let published = std::mem::take(&mut *self.published.lock().unwrap_or_else(PoisonError::into_inner));
         let failure = match outcome {
-            Ok(outcome) => outcome.failure().map(|failure| (failure.code.clone(), failure.message.clone())),
-            Err(error) => error.code().map(|code| (code, error.to_string())),
+            // Without its words, which may quote the row.
+            Ok(outcome) => outcome.failure().map(|failure| failure.code.clone()),
+            Err(error) => error.code(),
         };
         let sampled = || if published.traced { !published.links.is_empty() } else { self.traces.samples() };
         if failure.is_none() && (published.rows == 0 || !sampled()) {
@@ -106,14 +106,11 @@ impl TurnTrace {
         let ended = SystemTime::now();
         let mut attributes = attributes(ready);
         attributes.push(("outbox_relay.turn.result", result.as_str().into()));
-        let error = failure.map(|(code, message)| {
-            attributes.push(("error.type", Value::Text(code)));
-            message
-        });
+        attributes.extend(failure.iter().map(|code| ("error.type", Value::Text(code.clone()))));
         if let Some(since) = published.since {
             // Then only the position was left to be moved.
             let until = ended.checked_sub(timings.advance + timings.commit).unwrap_or(ended);
-            self.traces.export(self.publication(ready, published, (since, until), error.clone()));
+            self.traces.export(self.publication(ready, published, (since, until), failure.clone()));
         }
         self.traces.export(Span {
             name: format!("turn {}", ready.config.name),
@@ -125,7 +122,7 @@ impl TurnTrace {
             ended,
             attributes,
             links: Vec::new(),
-            error,
+            error: failure,
         });
     }
 

@@ -1,6 +1,6 @@
 //! Change events as Debezium's connector for PostgreSQL publishes them, by `JsonConverter` without schemas: the row is `after` of an insert.
 //!
-//! Promise: the members of an event are those of Debezium 3.6, in its order, whatever the names and values hold. What only the write-ahead log
+//! Promise: the members of an event are those of Debezium 3.6, whatever the names and values hold. What only the write-ahead log
 //! knows is null: nothing is made up.
 
 use std::io::Write as _;

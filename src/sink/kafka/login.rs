@@ -26,7 +26,7 @@ use crate::sink::http::oauth2::{Config, Token, Tokens};
 const TIMEOUT: Duration = Duration::from_secs(4);
 /// A client that has an old token asks again within this time: the next one may have come.
 const OLD: Duration = Duration::from_secs(1);
-/// Within this time a renewed token has come, as a rule.
+/// Within this time a renewed token has usually come.
 const COMES: Duration = Duration::from_millis(100);
 /// Between two looks whether the token is old.
 const SHORTEST: Duration = Duration::from_millis(100);

@@ -4,7 +4,9 @@
 //! error. The question is asked of the parser, which knows what the rows' own statement reads, not of the snapshot: that
 //! may be older than the lock that waited for the change.
 
-use tokio_postgres::{Row, Statement};
+use std::collections::BTreeSet;
+
+use tokio_postgres::{Column, Row, Statement};
 
 use crate::database::{Error, Loan, quote_ident};
 use crate::message::Field;
@@ -69,4 +71,17 @@ pub(super) async fn stand(reader: &Loan, types: Option<&Types>) -> Result<bool, 
 pub async fn types_stand(reader: &Loan, shape: &Shape, fields: &[Field]) -> Result<bool, Error> {
     let Some(types) = Types::prepare(reader, shape, fields).await? else { return Ok(true) };
     Ok(types.are(&reader.query_one(&types.statement, &[]).await?)?)
+}
+
+/// Whether the table still has the columns that an object of the whole row was composed of.
+///
+/// # Errors
+/// The database's.
+pub async fn columns_stand(reader: &Loan, shape: &Shape, fields: &[Field]) -> Result<bool, Error> {
+    if !fields.contains(&Field::Debezium(None)) {
+        return Ok(true);
+    }
+    let statement = reader.prepare(&shape.columns_sql()).await?;
+    let names: BTreeSet<&str> = statement.columns().iter().map(Column::name).collect();
+    Ok(names.into_iter().eq(shape.columns.keys()))
 }

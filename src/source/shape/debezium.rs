@@ -43,7 +43,7 @@ fn value(column: &str, table: u32) -> String {
         "CASE {digits} WHEN 0 THEN '' ELSE '.' || pg_catalog.rpad(COALESCE(pg_catalog.substring({text}, '[.]([0-9]+)'), ''), {digits}, '0') END"
     );
     let zoned = format!(
-        "CASE WHEN {text} LIKE '%infinity' THEN {text} ELSE pg_catalog.regexp_replace({text}, '^([^ ]+) ([0-9:]+).*$', '\\1T\\2') || {fraction} \
+        "CASE WHEN {text} LIKE '%infinity' THEN {text} ELSE pg_catalog.regexp_replace({text}, '^([^ ]+) ([0-9:]+).*$', E'\\\\1T\\\\2') || {fraction} \
          || 'Z' || COALESCE(pg_catalog.substring({text}, ' BC$'), '') END"
     );
     let date = format!("CASE WHEN {text} NOT LIKE '%infinity' THEN {text}::date - '1970-01-01'::date END");
