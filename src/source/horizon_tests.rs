@@ -86,6 +86,18 @@ fn faulty_variants_lose_rows() {
     }
 }
 
+// Guarantee: horizon.clock-steps
+#[test]
+fn history_that_starts_over_after_step_loses_no_row() {
+    let mut runner = TestRunner::deterministic();
+    let inputs = (world::world(), pace());
+    for case in 0..CASES {
+        let (world, pace) = inputs.new_tree(&mut runner).expect("generates").current();
+        let lost = outcome(&world, pace, Rule::Writers, Variant::StepForgotten).lost;
+        assert_eq!(lost, 0, "case {case}: {world:?} {pace:?}");
+    }
+}
+
 #[test]
 fn generated_worlds_are_relayed_not_halted() {
     let mut runner = TestRunner::deterministic();

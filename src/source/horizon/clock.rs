@@ -51,6 +51,12 @@ impl Clock {
         Some(behind)
     }
 
+    /// An instant of before the last reading that lies after it: the clock has stepped back in between, whether or not two readings of
+    /// it have shown that.
+    pub(super) fn distrust(&mut self, instant: Timestamp) {
+        self.ambiguous = self.ambiguous.max(instant.plus(SCAN));
+    }
+
     /// Whether an instant that was read before the last reading of this clock can be compared with stamps made since.
     pub(super) fn trusts(&self, instant: Timestamp) -> bool {
         instant > self.ambiguous && self.last.is_some_and(|last| instant <= last)

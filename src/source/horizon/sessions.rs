@@ -72,6 +72,7 @@ impl History {
         let mut sessions = self.bounded(now, read);
         let (mut held_by, mut prepared, mut rescan) = (Vec::new(), Vec::new(), false);
         for Running { transaction, pid, session_began, login_trigger } in running {
+            let seen = known.contains_key(&transaction);
             let before = known.get(&transaction).filter(|_| !now.stepped).cloned();
             let session = pid.and_then(|pid| sessions.get_mut(&pid));
             let current = match (pid, session, session_began) {
@@ -88,10 +89,10 @@ impl History {
                     // One that the scan before did not see may be of a later message than the session reported. That came after this scan
                     // read the clock, and below the report where the clock has stepped back since.
                     let later = StampBound::After(Some(now.at));
-                    session.known(if before.is_some() { *bound } else { bound.lower(later) })
+                    session.known(if seen { *bound } else { bound.lower(later) })
                 }
                 // What an idle session runs now came with a later message, unless it ran before.
-                (_, Some(Bounded { bound: Reported::Idle, session, .. }), _) if before.is_none() => {
+                (_, Some(Bounded { bound: Reported::Idle, session, .. }), _) if !seen => {
                     session.known(now.exactly(now.at))
                 }
                 // Its start is not reported: it came with the message in progress, or with any message before.
@@ -108,9 +109,10 @@ impl History {
                 }
                 // It is being opened, for as long as its client takes to prove who it is: its first message is still to come.
                 (Some(_), None, None) if !login_trigger => KnownTransaction::at(pid, now.exactly(now.at)),
-                // The session has begun since sessions were read: its first message came later than that.
+                // The session has begun since sessions were read: its first message came later than that, and after this scan read the
+                // clock, which may have stepped back since the session began.
                 (_, None, Some(began)) => {
-                    held(&mut held_by, &transaction, KnownTransaction::at(pid, now.exactly(began)))
+                    held(&mut held_by, &transaction, KnownTransaction::at(pid, now.exactly(began.min(now.at))))
                 }
                 (_, session, _) => {
                     let mut current = before.unwrap_or_else(|| {

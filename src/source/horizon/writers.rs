@@ -26,6 +26,10 @@ pub struct Start {
 impl History {
     pub(super) fn writers(&mut self, now: Moment, starts: &[Start], writers: Vec<Writer>) -> (Vec<Held>, bool) {
         let mut known = std::mem::take(&mut self.transactions);
+        // They were read before the clock.
+        for start in starts.iter().filter_map(|start| start.started).filter(|started| *started > now.at) {
+            self.clock.distrust(start);
+        }
         let mut rescan = false;
         let mut held_by = Vec::with_capacity(writers.len());
         for Writer { transaction, pid } in writers {

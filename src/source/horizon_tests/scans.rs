@@ -184,6 +184,67 @@ fn prepared_transaction_of_later_message_is_not_bounded_by_report_of_before_step
     assert_eq!(sessions(&mut history, 200, &[reported(7, None, None)], &[running("7/2", None)]).at, at(110));
 }
 
+// Guarantee: horizon.clock-steps
+#[test]
+fn session_that_was_being_opened_across_step_is_not_bounded_by_its_begin() {
+    let mut history = History::default();
+    let opening = [Running { session_began: None, ..running("7/0", Some(7)) }];
+    sessions(&mut history, 1_000, &[], &opening);
+    assert!(sessions(&mut history, 100, &[], &opening).stepped_back.is_some());
+    // It began at 900 by the clock of before; its first message came at 111 by that of now, after sessions were read.
+    let first = Running { session_began: Some(at(900)), ..running("7/1", Some(7)) };
+    sessions(&mut history, 110, &[], &[first]);
+    assert_eq!(sessions(&mut history, 200, &[reported(7, None, None)], &[running("7/1", None)]).at, at(110));
+}
+
+// Guarantee: horizon.clock-steps
+#[test]
+fn stamp_of_transaction_that_was_seen_before_step_stays_its_bound() {
+    let mut history = History::default();
+    let old = [reported(7, Some(900), None)];
+    sessions(&mut history, 1_000, &old, &[running("7/1", Some(7))]);
+    sessions(&mut history, 100, &old, &[running("7/1", Some(7))]);
+    // Its only stamp is 900: prepared, it holds nothing of now back.
+    assert_eq!(sessions(&mut history, 200, &[reported(7, None, None)], &[running("7/1", None)]).at, at(200));
+}
+
+// Guarantee: horizon.clock-steps
+#[test]
+fn prepared_transaction_that_no_scan_saw_before_step_is_unknowable() {
+    let mut history = History::default();
+    sessions(&mut history, 1_000, &[reported(7, Some(900), None)], &[running("7/1", Some(7))]);
+    assert_eq!(sessions(&mut history, 100, &[], &[running("7/2", None)]).at, Timestamp::NEG_INFINITY);
+    assert_eq!(sessions(&mut history, 200, &[], &[running("7/2", None)]).at, Timestamp::NEG_INFINITY);
+    assert_eq!(sessions(&mut history, 300, &[], &[]).at, at(300));
+}
+
+// Guarantee: horizon.clock-steps
+#[test]
+fn silent_and_hidden_sessions_are_unknowable_across_step() {
+    for activity in [Activity::Silent, Activity::Hidden] {
+        let mut history = History::default();
+        let session = [Session { pid: 7, application: None, activity }];
+        sessions(&mut history, 900, &[], &[]);
+        sessions(&mut history, 1_000, &session, &[running("7/1", Some(7))]);
+        for tick in [100, 200] {
+            let horizon = sessions(&mut history, tick, &session, &[running("7/1", Some(7))]);
+            assert_eq!(horizon.at, Timestamp::NEG_INFINITY, "{activity:?} at {tick}");
+        }
+        assert_eq!(sessions(&mut history, 300, &[], &[]).at, at(300));
+    }
+}
+
+// Guarantee: horizon.clock-steps
+#[test]
+fn start_after_clock_is_no_bound_when_clock_has_passed_it() {
+    // A history of its own since a partition came: it has not seen the step from 1,000 to 100.
+    let mut history = History::default();
+    writers(&mut history, 105, &[], &["w"]);
+    writers(&mut history, 106, &[start(990)], &["w"]);
+    // It has stamped by the clock of now all the time.
+    assert_eq!(writers(&mut history, 996, &[start(990)], &["w", "x"]).at, Timestamp::NEG_INFINITY);
+}
+
 #[test]
 fn prepared_transaction_of_idle_session_began_after_clock() {
     let mut history = History::default();
