@@ -35,12 +35,10 @@ struct Row {
     leaf: usize,
 }
 
-/// When a horizon could be read by, and what it was.
+/// What a scan has read of the clock, and when.
 #[derive(Clone, Copy, Debug)]
 struct Scanned {
     clock: (i64, Timestamp),
-    until: i64,
-    horizon: Timestamp,
     /// It reported a step of the clock.
     stepped: bool,
 }
@@ -70,7 +68,7 @@ pub(super) struct Relay<'a> {
     scanned: Vec<Scanned>,
     longest: i64,
     position: Option<(Timestamp, usize)>,
-    /// When it advanced, and to where.
+    /// When the scan read the clock that it advanced by, and to where.
     advances: Vec<(i64, Timestamp)>,
     known: Option<BTreeSet<usize>>,
     seen: BTreeSet<usize>,
@@ -171,12 +169,9 @@ impl<'a> Relay<'a> {
         } else {
             self.by_history(at, elapsed, activity, locks, with_starts)
         };
-        if let Some(before) = self.scanned.last_mut() {
-            before.until = done;
-        }
         self.answered = Some(done);
         self.longest = self.longest.max(done - asked);
-        self.scanned.push(Scanned { clock: (clock, at), until: i64::MAX, horizon, stepped });
+        self.scanned.push(Scanned { clock: (clock, at), stepped });
         (horizon, done, rescan)
     }
 
@@ -253,7 +248,7 @@ impl<'a> Relay<'a> {
             .collect();
         let Some(last) = read.iter().map(|n| (self.rows[*n].stamp, *n)).max() else { return true };
         self.position = Some(last);
-        self.advances.push((snapshot, last.0));
+        self.advances.push((self.scanned.last().expect("a scan").clock.0, last.0));
         self.seen.extend(read);
         self.known = Some(match self.variant {
             Variant::CatalogTakenForRead => LEAVES.into_iter().filter(|leaf| world.reads(*leaf, scanned)).collect(),
@@ -263,19 +258,18 @@ impl<'a> Relay<'a> {
         true
     }
 
-    /// A step of the clock has put the row below the position, or below a horizon before a scan could know of the step: no
-    /// rule can save it. Nor is a step seen that is longer than the window by no more than the time that two scans take, or
+    /// A step of the clock has put the row below the position before the scan after it read the clock: no rule can save it. Nor is a
+    /// step seen that is longer than the window by no more than the time that two scans take, or
     /// that came before the first scan, to a transaction that was open.
     fn is_excused(&self, row: usize) -> bool {
         let row = self.rows[row];
         if self.world.steps.is_empty() || self.variant == Variant::DefaultTakenForProof {
             return false;
         }
-        let in_force = |scan: &&Scanned| scan.clock.0 <= row.stamped && row.stamped <= scan.until;
-        let below = self.scanned.iter().filter(in_force).any(|scan| row.stamp < scan.horizon);
         let (message, start) = (row.message, self.pace.start);
         let unseen = self.world.steps.iter().any(|(when, _)| message < *when && *when <= start);
-        let passed = self.advances.iter().any(|(tick, position)| *tick <= row.stamped && row.stamp <= *position);
+        let passed = self.advances.iter().find(|(_, position)| row.stamp <= *position);
+        let passed = passed.is_some_and(|(clock, _)| *clock <= row.stamped);
         // The highest reading since the last step that was reported.
         let before = self.scanned.iter().take_while(|scan| scan.clock.0 <= row.stamped);
         let highest = before.fold(
@@ -288,6 +282,7 @@ impl<'a> Relay<'a> {
             let deficit = from.since(row.stamp).as_micros() as i64;
             deficit > self.pace.window && deficit <= self.pace.window + 2 * self.longest
         };
-        unseen || below || passed || highest.is_some_and(hidden) || hidden(self.world.clock(message))
+        let reported = self.scanned.iter().find(|scan| scan.clock.0 > row.stamped).is_some_and(|scan| scan.stepped);
+        unseen || passed || !reported && highest.is_some_and(hidden) || hidden(self.world.clock(message))
     }
 }
