@@ -77,7 +77,7 @@ pub(super) fn read(section: &Section<'_>, around: Surroundings<'_>) -> Option<Co
     let cluster = around.cluster.filter(|_| kind == Some(Kind::Kafka));
     check_linger(section, cluster, &turn);
     requests::judge(section, requests, guarantee, on_unknown, sink.as_ref());
-    sink::judge_format(&sinks, source.as_ref(), sink.as_ref());
+    sink::validate_format(&sinks, source.as_ref(), sink.as_ref());
     let lanes = lanes::read(section, kind);
     let parking = parking::read(section, (on_poison, guarantee, lanes), (kind, sink.as_ref()));
     let shards = shards::read(section, source.as_ref(), sink.as_ref(), (on_poison, &parking));

@@ -84,7 +84,7 @@ pub(super) fn read(
 }
 
 /// Refuses a format that the rows of this source cannot have.
-pub(super) fn judge_format(sinks: &Section<'_>, source: Option<&source::Config>, sink: Option<&Config>) {
+pub(super) fn validate_format(sinks: &Section<'_>, source: Option<&source::Config>, sink: Option<&Config>) {
     let Some(Config::Kafka(crate::sink::kafka::Config { format: Format::Debezium(_), .. })) = sink else { return };
     if !matches!(source, None | Some(source::Config::Stream(_))) {
         let what = "an event of Debezium is of a row that was inserted: it needs [relay.source.stream]";

@@ -15,6 +15,8 @@ mod relay;
 mod scans;
 #[path = "horizon_tests/standby.rs"]
 mod standby_tests;
+#[path = "horizon_tests/steps.rs"]
+mod steps;
 #[path = "horizon_tests/variant.rs"]
 mod variant;
 #[path = "horizon_tests/world.rs"]

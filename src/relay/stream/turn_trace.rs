@@ -1,9 +1,9 @@
 //! The spans of a turn (`[telemetry]`): one for the turn, and within it one for what it has published, which links to the traces that its
 //! rows belong to.
 //!
-//! They are made when the turn has ended: by then it is known whether they are worth a word. A turn that failed is always exported, so that
-//! the trace that its log lines name can be found. Another is exported if the trace of one of its rows is, and where no row has a
-//! `traceparent`, by `sample`. Turns that had nothing to publish are not. Links lead to traces that are exported: the others lead nowhere.
+//! They are made when the turn has ended: by then it is known whether they are worth a word. A turn that failed with a
+//! code is always exported, so that the trace that its log lines name can be found. Another is exported if the trace of one of its first
+//! rows is, and where none of them has a `traceparent`, by `sample`. Turns that had nothing to publish are not. Links lead to traces that are exported: the others lead nowhere.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;

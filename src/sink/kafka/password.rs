@@ -31,7 +31,7 @@ impl Password {
         Self { file, now: Mutex::new(Read { secret, changed: None }) }
     }
 
-    /// The password now, where a file has it; that of before while the file cannot be read or is empty, as it may be while it is
+    /// The password now, where a file has it; the previous one while the file cannot be read or is empty, as it may be while it is
     /// replaced.
     pub(super) fn secret(&self) -> Option<SecretString> {
         let file = self.file.as_ref()?;
@@ -44,8 +44,10 @@ impl Password {
                     *now = Read { secret: Some(found), changed: Some(Instant::now()) };
                 }
             }
-            Ok(_) => {}
-            Err(error) => tracing::debug!(file = %file.display(), %error, "the password of before is used"),
+            Ok(_) => {
+                tracing::warn!(file = %file.display(), error = "it is empty", "the previous Kafka password is used")
+            }
+            Err(error) => tracing::warn!(file = %file.display(), %error, "the previous Kafka password is used"),
         }
         now.secret.clone()
     }

@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use rdkafka::producer::BaseProducer;
 
 use super::*;
