@@ -1,6 +1,6 @@
 GRANT USAGE ON SCHEMA outbox TO :"relay_role";
 GRANT SELECT, INSERT, UPDATE ON outbox.cursor, outbox.control, outbox.cursor_status, outbox.dead_letter, outbox.schedule_watch, outbox.turn_progress TO :"relay_role";
-GRANT SELECT, INSERT, UPDATE, DELETE ON outbox.claim, outbox.sent, outbox.replica, outbox.parked_key, outbox.parked, outbox.ahead TO :"relay_role";
+GRANT SELECT, INSERT, UPDATE, DELETE ON outbox.claim, outbox.sent, outbox.replica, outbox.parked_key, outbox.parked, outbox.ahead, outbox.audit_slice TO :"relay_role";
 GRANT SELECT, INSERT (operator, verb, cursor, detail) ON outbox.operation TO :"relay_role";
 GRANT SELECT ON outbox.version, outbox.status TO :"relay_role";
 GRANT SELECT, INSERT ON outbox.template TO :"relay_role";

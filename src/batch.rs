@@ -196,6 +196,12 @@ impl Batch {
         (0..self.len()).map(|row| self.message(row))
     }
 
+    /// The ids in order.
+    pub fn ids(&self) -> impl Iterator<Item = &str> {
+        let mut start = 0;
+        self.id_ends.iter().map(move |end| &self.ids[std::mem::replace(&mut start, *end)..*end])
+    }
+
     /// When each row was created.
     #[must_use]
     pub fn instants(&self) -> &[Timestamp] {

@@ -102,6 +102,8 @@ pub struct Config {
     pub grace: Duration,
     /// `[retention]`.
     pub retention: crate::retention::Config,
+    /// `[audit] enabled`: what relays pass is recorded, and compared with the table.
+    pub audit: bool,
     /// Every `[[relay]]`, in the file's order, once for each of its shards; may be empty, because some commands need none.
     pub relays: Vec<relay::Config>,
 }
@@ -248,6 +250,7 @@ fn build(root: &TomlTable, environment: &Environment, kinds: &Kinds, report: &Re
     let grace = root.section("shutdown").read("grace", value::duration(seconds(1)..=seconds(600)));
 
     let retention = retention::read(&root.section("retention"));
+    let audit = root.section("audit").read("enabled", value::boolean).unwrap_or(true);
     let around = relay_section::Surroundings {
         cluster: kafka.as_ref(),
         has_cluster: kafka_section.is_present(),
@@ -259,7 +262,9 @@ fn build(root: &TomlTable, environment: &Environment, kinds: &Kinds, report: &Re
     let read = |section| Some((section, relay_section::read(section, around)?));
     let relays: Vec<_> = sections.iter().filter_map(read).collect();
     requests::refuse_twins(&relays);
-    let relays: Vec<relay::Config> = relays.into_iter().flat_map(|(_, relay)| shards::spread(relay)).collect();
+    let with_audit = |relay| relay::Config { audit, ..relay };
+    let relays: Vec<relay::Config> =
+        relays.into_iter().flat_map(|(_, relay)| shards::spread(relay)).map(with_audit).collect();
     let listens = relays.iter().any(|relay| relay.poll.notify);
     let executes = relays.iter().any(|relay| matches!(relay.source, crate::source::Config::Schedule(_)));
     let dedicated = usize::from(listens) + usize::from(executes);
@@ -276,6 +281,7 @@ fn build(root: &TomlTable, environment: &Environment, kinds: &Kinds, report: &Re
         telemetry,
         grace: grace.unwrap_or(DEFAULT_GRACE),
         retention,
+        audit,
         relays,
     })
 }

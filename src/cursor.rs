@@ -10,6 +10,7 @@ mod advance;
 mod again;
 pub mod ahead;
 mod attention;
+pub mod audit_slices;
 mod change;
 pub mod claims;
 pub mod clock_step;

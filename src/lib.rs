@@ -91,6 +91,8 @@
 #[doc(hidden)]
 pub mod admin;
 #[doc(hidden)]
+pub mod audit;
+#[doc(hidden)]
 pub mod batch;
 #[doc(hidden)]
 pub mod cli;

@@ -13,6 +13,7 @@ use metrics::{Counter, Gauge, Histogram, Label, counter, gauge, histogram};
 
 use crate::position::Timestamp;
 
+mod audit;
 pub mod exporter;
 mod histogram;
 pub mod intake;
@@ -25,6 +26,7 @@ mod stage;
 pub mod table;
 pub mod trail;
 
+pub use audit::{AuditResult, audited, late_rows};
 pub use exporter::Phases;
 pub use label::{Phase, PoolState, PublishError, Stage, TurnResult};
 use lazy::{Lazy, LazyGauge};

@@ -12,6 +12,8 @@ pub mod setup;
 pub mod stream;
 pub mod supervisor;
 
+pub use self::stream::auditor::run as audit;
+
 pub use self::config::{
     Config, Guarantee, Lanes, OnConfigChange, OnLateRow, OnPoison, OnUnknown, Parking, Start, TurnConfig,
 };

@@ -23,6 +23,9 @@ use crate::{admin, metrics, migrate, retention, shutdown};
 /// So many sessions at once show whether a pooler is in between; every pool has as many.
 const DIRECT: usize = 4;
 
+/// Of the session that compares what was passed with the tables: it reads many rows at a time, and holds nothing up.
+const AUDIT: Limits = Limits { statement: Duration::from_secs(30), lock_kill: Duration::from_secs(120) };
+
 /// Arguments of `run`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -111,8 +114,10 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
         let timeout = args.timeout.saturating_sub(begun.elapsed());
         once::run(Arc::clone(&engine), relays, Once { timeout }).await?
     } else {
+        let reading = Sessions::new(config.postgres.clone(), AUDIT, replicas::application(&replica, &relays));
+        let audit = relay::audit(Arc::clone(&engine), reading, relays.clone());
         let upkeep = retention::task::run(Arc::clone(&engine), sessions, config.retention, relays.clone());
-        tokio::join!(supervisor::run(Arc::clone(&engine), relays), upkeep);
+        tokio::join!(supervisor::run(Arc::clone(&engine), relays), upkeep, audit);
         ExitCode::SUCCESS
     };
     if let Some(intake) = intake {

@@ -103,6 +103,7 @@ pub(super) fn read(section: &Section<'_>, around: Surroundings<'_>) -> Option<Co
         fingerprint: String::new(),
         secret_files,
         delivers: String::new(),
+        audit: true,
         on_config_change: section.read("on_config_change", value::word(&ON_CONFIG_CHANGE, &[])).unwrap_or_default(),
     };
     config.fingerprint = fingerprint(&config, cluster);

@@ -105,6 +105,8 @@ pub(super) fn all(config: &Config, secrets: Secrets) -> String {
     lines.section("[shutdown]");
     lines.duration("grace", config.grace);
     retention::write(&mut lines, &config.retention);
+    lines.section("[audit]");
+    lines.raw("enabled", config.audit);
     let mut text = lines.0;
     // Its shards have one section.
     for each in config.relays.iter().filter(|relay| relay.is_first_shard()) {

@@ -7,9 +7,11 @@ use tokio_postgres::types::ToSql;
 
 use super::ErrorReport;
 use super::ahead::{self, Beyond};
+use super::audit_slices::{self, Audited};
 use super::dead_letter::{self, DeadLetter, LateRows};
 use super::lock::{LockedCursor, RestsOn, RowPlace};
 use super::parked::{self, NewlyParked};
+use crate::audit::Slice;
 use crate::database::{Error, Fragile};
 use crate::position::{Position, Timestamp};
 
@@ -47,6 +49,8 @@ pub struct Advance<'a> {
     pub parked: Option<NewlyParked<'a>>,
     /// What it leaves beyond the position, where rows are sent side by side.
     pub beyond: Option<&'a Beyond>,
+    /// What is recorded of the rows that it passes; none where nothing is.
+    pub audit: Option<Audited<'a>>,
     /// The rule of the scan, from when on transactions count under a weaker one, and the order of the rows.
     pub rests_on: &'a RestsOn,
     /// This replica's name.
@@ -83,6 +87,9 @@ impl LockedCursor {
         if let Some(beyond) = to.beyond {
             ahead::leave(&self.connection, &self.name, to.position, beyond, to.by).await?;
         }
+        if let Some(audited) = &to.audit {
+            audit_slices::end(&self.connection, &self.name, audited).await?;
+        }
         let moved = advance(&self.connection, &self.name, &self.place, &to).await;
         let moved = moved.map_err(|error| deleted(&self.name, error))?;
         self.connection.give_back();
@@ -111,7 +118,8 @@ async fn advance(
     let created_at = to.position.map(|position| position.created_at);
     let id = to.position.and_then(|position| position.id.as_deref());
     let relations = to.oids();
-    let parameters: [&(dyn ToSql + Sync); 15] = [
+    let audit = to.audit.as_ref().and_then(|audited| audited.recorded.open.as_ref()).map(Slice::to_bytes);
+    let parameters: [&(dyn ToSql + Sync); 16] = [
         &name,
         &created_at,
         &id,
@@ -127,6 +135,7 @@ async fn advance(
         &to.rests_on.open_since,
         &to.sweep,
         &to.rests_on.order,
+        &audit,
     ];
     // When the update fails, nothing behind it is carried out, and its error is what is returned. Setting and commit are one
     // message, so that one answer wakes this process, and not two.

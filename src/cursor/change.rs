@@ -9,6 +9,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use super::ahead;
+use super::audit_slices;
 use super::dead_letter::{self, LateRows};
 use super::lock::LockedCursor;
 use super::order::UNHALT;
@@ -168,6 +169,8 @@ impl LockedCursor {
             ahead::keep(&self.connection, &self.name, (self.seek_applied, change.number)).await?;
         }
         if adopt.is_some() {
+            // Rows that it passes by being adopted, of a partition that was attached, are not late.
+            audit_slices::forget(&self.connection, &self.name).await?;
             // A replica that had not seen the new catalog yet may have halted again since the change was written.
             self.connection.execute(UNHALT, &[&self.name, &None::<&str>, &Adoption::CURES.as_slice()]).await?;
         }

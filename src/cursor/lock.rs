@@ -12,6 +12,7 @@ use super::dead_letter::{self, Redrive, Redriven};
 use super::parked::{self, ParkedKeys, Unparked};
 use super::reserve::{self, InFlight};
 use super::{CursorChange, position};
+use crate::audit::Slice;
 use crate::database::{Error, Fragile, Loan, Server};
 use crate::late::Swept;
 use crate::position::{Position, Timestamp};
@@ -27,7 +28,7 @@ macro_rules! lock {
              ctid::text, rule, open_since, created_at, \
              xmin::text, pg_catalog.pg_current_xact_id()::text, \
              CASE WHEN swept_at IS NOT DISTINCT FROM advanced_at THEN snapshot::text END, swept_column, \
-             pg_catalog.clock_timestamp(), updated_at, position_order \
+             pg_catalog.clock_timestamp(), updated_at, position_order, audit \
              FROM outbox.cursor WHERE ",
             $condition,
             " FOR UPDATE SKIP LOCKED"
@@ -83,6 +84,8 @@ pub struct LockedCursor {
     pub swept: Option<Swept>,
     /// When the cursor was created.
     pub created_at: Timestamp,
+    /// What is being recorded of the rows that it passes.
+    pub audit: Option<Slice>,
     /// How long ago it last advanced, whoever advanced it.
     pub rested: Option<Duration>,
     /// The relations it has known; the table's own oid first.
@@ -180,6 +183,7 @@ impl LockedCursor {
             observed_at: row.try_get(2)?,
             created_at: row.try_get(13)?,
             swept: swept(row.try_get(16)?, row.try_get(17)?),
+            audit: row.try_get::<_, Option<&[u8]>>(21)?.and_then(Slice::from_bytes),
             rested: advanced.map(|advanced| now.since(advanced)),
             relations: relations
                 .and_then(|oids| Some((*oids.first()?, oids.into_iter().skip(1).collect::<BTreeSet<_>>()))),

@@ -107,6 +107,8 @@ metrics! {
         "1 while this replica does not run the relay because live replicas run another configuration of it.";
     LATE_ROWS "late_rows_total" Counter Count ["cursor"] true
         "Rows that became visible behind the cursor's position, and come late.";
+    AUDIT_SLICES "audit_slices_total" Counter Count ["cursor" "result"] true
+        "Slices of passed rows that were compared with the table: equal, gone (rows were deleted), late, unnamed (rows are missing, which ones cannot be told), unclear, skipped or over.";
     DEAD_LETTER_ROWS "dead_letter_rows" Gauge Count ["cursor"] true "Dead letters, and requests that have failed, that wait for an operator.";
     UNKNOWN_OUTCOMES "unknown_outcomes" Gauge Count ["cursor"] true
         "Rows of at_most_once that were sent or not, never to be sent again, and not settled by an operator yet.";

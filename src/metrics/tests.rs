@@ -24,6 +24,8 @@ fn measure_all(metrics: &CursorMetrics) {
     intake::IntakeMetrics::new().answered(intake::IntakeResult::Repeated, Duration::from_millis(4));
     metrics.dead_lettered();
     metrics.late_rows(2);
+    audited("bookings", AuditResult::Equal, 2);
+    late_rows("bookings", 1);
     metrics.set_dead_letters(3);
     metrics.set_parked_keys(2);
     metrics.set_unknown_outcomes(3);

@@ -33,6 +33,8 @@ pub struct Config {
     pub on_late_row: OnLateRow,
     /// What follows when the outcome of a request is unknown.
     pub on_unknown: OnUnknown,
+    /// What is passed is recorded, and compared with the table.
+    pub audit: bool,
     /// A topic that gets a copy of each dead letter.
     pub dead_letter_topic: Option<String>,
     /// How much one turn takes.

@@ -1,6 +1,7 @@
 //! Relays of streams: poll, turn, publish, advance.
 
 pub(in crate::relay) mod at_most_once;
+pub mod auditor;
 pub(in crate::relay) mod changed_order;
 pub(in crate::relay) mod clock_watch;
 pub(in crate::relay) mod gauges;

@@ -1,4 +1,4 @@
-//! All rows between two places, ids alone, for those who compare them with what was delivered.
+//! All rows between two places, by their ids, for those who compare them with what was delivered.
 //!
 //! Promise: a row that is there from the beginning of the reading to its end is seen once. It reads page by page along the index,
 //! each page in a short transaction of its own, so that a reading of an hour holds back neither VACUUM nor any horizon; a row that
@@ -30,14 +30,35 @@ pub struct Bounds {
 }
 
 impl Shape {
-    fn range_sql(&self, bounds: &Bounds, tail: &str) -> String {
+    fn range_sql(&self, bounds: &Bounds, transactions: bool, tail: &str) -> String {
         let [_, id] = self.order();
-        let columns = format!("{}, {id}::text", self.instant());
+        let transaction = if transactions { "t.xmin::text" } else { "''" };
+        let columns = format!("{}, {id}::text, {transaction}", self.instant());
         self.span_sql(&columns, After::of(Some(&bounds.after)), After::of(Some(&bounds.up_to)), tail)
     }
 }
 
-/// Shows each row's instant and id to `see`. Without an index over `(created_at, id)` the table is read once, as a whole.
+/// A row that was seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlacedRow<'a> {
+    /// Its instant.
+    pub created_at: Timestamp,
+    /// Its id as text.
+    pub id: &'a str,
+    /// The transaction that has written it, or changed it last; empty unless it is asked for.
+    pub transaction: &'a str,
+}
+
+/// How to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Way {
+    /// By an index over `(created_at, id)`; without one the table is read once, as a whole.
+    pub indexed: bool,
+    /// With each row's transaction.
+    pub transactions: bool,
+}
+
+/// Shows each row to `see`.
 ///
 /// # Errors
 /// The database's.
@@ -45,18 +66,19 @@ pub async fn each(
     session: &Session,
     shape: &Shape,
     bounds: &Bounds,
-    indexed: bool,
-    mut see: impl FnMut(Timestamp, &str),
+    way: Way,
+    mut see: impl FnMut(PlacedRow<'_>),
 ) -> Result<(), Error> {
-    if !indexed {
+    let sql = |bounds: &Bounds, tail: &str| shape.range_sql(bounds, way.transactions, tail);
+    if !way.indexed {
         session.execute(PATIENT, &[]).await?;
-        page(session, shape, (bounds, ""), LONG_ANSWER, &mut see).await?;
+        page(session, shape, (bounds, &sql(bounds, "")), LONG_ANSWER, &mut see).await?;
         return Ok(());
     }
     let tail = format!(" ORDER BY {} LIMIT {PAGE}", shape.sorted(""));
     let mut bounds = bounds.clone();
     loop {
-        let (rows, last) = page(session, shape, (&bounds, &tail), ANSWER, &mut see).await?;
+        let (rows, last) = page(session, shape, (&bounds, &sql(&bounds, &tail)), ANSWER, &mut see).await?;
         match last.filter(|_| rows == PAGE) {
             Some(last) => bounds.after = last,
             None => return Ok(()),
@@ -67,12 +89,12 @@ pub async fn each(
 async fn page(
     session: &Session,
     shape: &Shape,
-    (bounds, tail): (&Bounds, &str),
+    (bounds, sql): (&Bounds, &str),
     limit: Duration,
-    see: &mut impl FnMut(Timestamp, &str),
+    see: &mut impl FnMut(PlacedRow<'_>),
 ) -> Result<(usize, Option<Position>), Error> {
     within(ANSWER, session.batch_execute(&shape.begin_sql())).await?;
-    let sql = session.prepare_cached(&shape.range_sql(bounds, tail)).await?;
+    let sql = session.prepare_cached(sql).await?;
     let mut parameters: Vec<&(dyn ToSql + Sync)> = Vec::new();
     for place in [&bounds.after, &bounds.up_to] {
         parameters.push(&place.created_at);
@@ -83,7 +105,7 @@ async fn page(
     let (mut count, mut last) = (0, None);
     while let Some(row) = within(limit, rows.try_next()).await? {
         count += 1;
-        see(row.try_get(0)?, row.try_get(1)?);
+        see(PlacedRow { created_at: row.try_get(0)?, id: row.try_get(1)?, transaction: row.try_get(2)? });
         last = Some(row);
     }
     within(ANSWER, session.batch_execute("COMMIT")).await?;

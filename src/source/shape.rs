@@ -133,6 +133,14 @@ impl Shape {
         }
     }
 
+    /// What is read of which table, as a text that is another one for anything else.
+    #[must_use]
+    pub fn reads(&self) -> String {
+        let Stream { created_at, id, .. } = &self.config;
+        let shard = self.shard.as_ref().map(|shard| format!(" {} {}/{}", shard.key, shard.number, shard.of));
+        format!("{} {created_at} {id}{}", self.root, shard.unwrap_or_default())
+    }
+
     /// Whether positions that were reached by the shape before do not rest on what holds now: another rule, or one that is
     /// less sure.
     #[must_use]

@@ -18,7 +18,7 @@ use super::topic::{self, Span, Watch};
 use super::{Error, Keeps, Problem, Range, Subject};
 use crate::database::Session;
 use crate::position::{Position, Timestamp};
-use crate::source::range::{self, Bounds};
+use crate::source::range::{self, Bounds, PlacedRow, Way};
 use crate::source::shape::IdType;
 
 /// Clocks of publishers, brokers and the database may differ by so much: records are looked for from this long before.
@@ -282,14 +282,15 @@ impl Work<'_> {
         let mut rows = 0;
         for (part, (shape, bounds)) in self.subject.parts.iter().zip(&self.bounds).enumerate() {
             let Some(bounds) = bounds else { continue };
-            let count = |at: Timestamp, id: &str| {
+            let count = |row: PlacedRow<'_>| {
                 rows += 1;
                 if rows % 1_000 == 0 {
                     self.watch.seen.fetch_add(1_000, Ordering::Relaxed);
                 }
-                see(part, at, id);
+                see(part, row.created_at, row.id);
             };
-            range::each(self.session, shape, bounds, self.subject.indexed, count).await?;
+            let way = Way { indexed: self.subject.indexed, transactions: false };
+            range::each(self.session, shape, bounds, way, count).await?;
         }
         Ok(rows)
     }

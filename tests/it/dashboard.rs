@@ -11,7 +11,7 @@ use crate::support::prometheus::Prometheus;
 use crate::support::promql::read_by;
 use crate::support::{PATIENCE, eventually};
 
-const ALERTS: [&str; 18] = [
+const ALERTS: [&str; 19] = [
     "LagHigh",
     "LagCritical",
     "Stalled",
@@ -24,6 +24,7 @@ const ALERTS: [&str; 18] = [
     "ParkedKeys",
     "UnknownOutcomes",
     "LateRows",
+    "RowsMissing",
     "CursorHalted",
     "ConfigMismatch",
     "ClockRegression",

@@ -10,6 +10,7 @@
 
 mod action_query;
 mod at_most_once;
+mod audit;
 mod basics;
 mod chaos;
 mod checks;

@@ -118,7 +118,7 @@ async fn the_relays_role_gets_exactly_what_it_needs_and_makes_no_ddl() {
     for table in ["cursor", "control", "cursor_status", "dead_letter", "schedule_watch", "turn_progress"] {
         expected.extend(["SELECT", "INSERT", "UPDATE"].map(|right| format!("{right} outbox.{table}")));
     }
-    for table in ["claim", "sent", "replica", "parked", "parked_key", "ahead"] {
+    for table in ["claim", "sent", "replica", "parked", "parked_key", "ahead", "audit_slice"] {
         expected.extend(["SELECT", "INSERT", "UPDATE", "DELETE"].map(|right| format!("{right} outbox.{table}")));
     }
     expected.extend(

@@ -15,7 +15,7 @@ use crate::relay::stream::read_ahead;
 use crate::relay::stream::relayed::Relayed;
 use crate::relay::stream::report;
 use crate::relay::stream::turn::Turn;
-use crate::relay::{Guarantee, OnLateRow};
+use crate::relay::{Config, Guarantee, OnLateRow};
 use crate::sink::{Class, Failure};
 use crate::source::fetch::{self, FetchError, Request};
 use crate::visible::visible;
@@ -60,14 +60,7 @@ impl Turn<'_> {
     /// The halt, when that is the policy and all of them are known.
     pub(in crate::relay) fn late_halt(&self, opened: Option<&Opened>) -> Option<Failure> {
         let opened = opened.filter(|opened| self.halts_at(opened) && !opened.more)?;
-        let (rows, named, cursor) = (opened.late.len(), named(&opened.late), &self.ready.config.name);
-        let what = if rows == 1 { "1 row has".to_owned() } else { format!("{rows} rows have") };
-        let message = format!("{what} become visible behind the position: {named}");
-        let hint = format!(
-            "They are dead letters now. Deliver them late, in order among themselves, by `outbox-relay dead-letter redrive {cursor}`, or give \
-             them up by `outbox-relay dead-letter discard {cursor}`; then `outbox-relay cursor resume {cursor}`."
-        );
-        Some(Failure::of(Class::Fatal, CODE, message, hint))
+        Some(halt(&self.ready.config.name, &opened.late))
     }
 
     /// Carries an operator's change out. What came late below the old position is found and written down first: it is not what the
@@ -132,32 +125,52 @@ impl Turn<'_> {
 
     /// As they are written down.
     pub(in crate::relay) fn late_letters<'b>(&self, opened: Option<&'b Opened>) -> Option<LateRows<'b>> {
-        let config = &self.ready.config;
-        let halts = config.on_late_row == OnLateRow::Halt;
-        let rows = &opened.filter(|opened| !opened.late.is_empty())?.late;
-        Some(LateRows {
-            rows,
-            source: config.source.table().to_string(),
-            sink: config.sink.kind(),
-            target: config.sink.target(),
-            halts,
-            error: if halts { WAITING } else { DELIVERED },
-        })
+        Some(letters(&self.ready.config, &opened.filter(|opened| !opened.late.is_empty())?.late))
     }
 
     /// They have been written down.
     pub(in crate::relay) fn recorded_late(&mut self, opened: Option<&Opened>) {
         let Some(late) = opened.map(|opened| &opened.late).filter(|late| !late.is_empty()) else { return };
         self.late += late.len();
-        let oldest = late[0].position.created_at.to_string();
-        tracing::warn!(
-            cursor = self.ready.config.name,
-            rows = late.len(),
-            ids = named(late),
-            oldest,
-            "rows have become visible behind the position: they come late"
-        );
+        tell(&self.ready.config.name, late);
     }
+}
+
+/// The halt at these rows, which have been written down.
+pub(in crate::relay) fn halt(cursor: &str, late: &[LateRow]) -> Failure {
+    let (rows, named) = (late.len(), named(late));
+    let what = if rows == 1 { "1 row has".to_owned() } else { format!("{rows} rows have") };
+    let message = format!("{what} become visible behind the position: {named}");
+    let hint = format!(
+        "They are dead letters now. Deliver them late, in order among themselves, by `outbox-relay dead-letter redrive --cursor {cursor}`, or give \
+         them up by `outbox-relay dead-letter discard --cursor {cursor}`; then `outbox-relay cursor resume {cursor}`."
+    );
+    Failure::of(Class::Fatal, CODE, message, hint)
+}
+
+/// As they are written down.
+pub(in crate::relay) fn letters<'a>(config: &Config, rows: &'a [LateRow]) -> LateRows<'a> {
+    let halts = config.on_late_row == OnLateRow::Halt;
+    LateRows {
+        rows,
+        source: config.source.table().to_string(),
+        sink: config.sink.kind(),
+        target: config.sink.target(),
+        halts,
+        error: if halts { WAITING } else { DELIVERED },
+    }
+}
+
+/// Logs that they have been written down.
+pub(in crate::relay) fn tell(cursor: &str, late: &[LateRow]) {
+    let oldest = late.first().map(|row| row.position.created_at.to_string());
+    tracing::warn!(
+        cursor,
+        rows = late.len(),
+        ids = named(late),
+        oldest,
+        "rows have become visible behind the position: they come late"
+    );
 }
 
 /// The first of their ids, in words.

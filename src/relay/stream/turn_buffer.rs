@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use crate::audit::{self, Sums};
 use crate::batch::Batch;
 use crate::position::{Position, Timestamp};
 
@@ -13,9 +14,16 @@ pub(in crate::relay) struct Kept {
     /// The position of the last of them.
     end: Option<Position>,
     batches: VecDeque<Batch>,
+    /// Over the ids of released rows, where somebody asks for it.
+    sums: Option<Sums>,
 }
 
 impl Kept {
+    /// Nothing yet; `sums` says whether [`Self::sums`] will be asked for.
+    pub(in crate::relay) fn new(sums: bool) -> Self {
+        Self { sums: sums.then(Sums::default), ..Self::default() }
+    }
+
     /// Keeps a batch behind all others, and gives it back to look at.
     pub(in crate::relay) fn keep(&mut self, batch: Batch) -> &Batch {
         self.batches.push_back(batch);
@@ -37,6 +45,9 @@ impl Kept {
     pub(in crate::relay) fn release(&mut self, acknowledged: usize) {
         while let Some(batch) = self.batches.front().filter(|batch| self.released.len() + batch.len() <= acknowledged) {
             self.released.extend_from_slice(batch.instants());
+            if let Some(sums) = &mut self.sums {
+                batch.ids().for_each(|id| sums.add(audit::element(id)));
+            }
             self.end = batch.len().checked_sub(1).map(|row| batch.position(row)).or(self.end.take());
             self.batches.pop_front();
         }
@@ -68,6 +79,14 @@ impl Kept {
         Some(batch.position(row))
     }
 
+    /// Sums over the ids of the first `n` rows, which are no fewer than have been released; none where they are not taken.
+    pub(in crate::relay) fn sums(&self, n: usize) -> Option<Sums> {
+        let mut sums = self.sums.clone()?;
+        let kept = self.batches.iter().flat_map(Batch::ids).take(n.saturating_sub(self.released.len()));
+        kept.for_each(|id| sums.add(audit::element(id)));
+        Some(sums)
+    }
+
     /// When the first `n` rows were created.
     pub(in crate::relay) fn instants(&self, n: usize) -> Vec<Timestamp> {
         let kept = self.batches.iter().flat_map(Batch::instants);
@@ -97,7 +116,7 @@ mod tests {
             }
             batch
         };
-        sizes.iter().map(batch).collect()
+        Kept { sums: Some(Sums::default()), ..sizes.iter().map(batch).collect() }
     }
 
     proptest! {
@@ -116,6 +135,7 @@ mod tests {
                 for n in acknowledged..=rows + 1 {
                     prop_assert_eq!(kept.end(n), whole.end(n), "end of {}", n);
                     prop_assert_eq!(kept.instants(n), whole.instants(n));
+                    prop_assert_eq!(kept.sums(n), whole.sums(n), "sums of {}", n);
                     let id = |(batch, row): (&Batch, usize)| batch.message(row).id.to_owned();
                     prop_assert_eq!(kept.locate(n).map(id), whole.locate(n).map(id), "row {}", n);
                 }

@@ -15,7 +15,7 @@ pub(super) fn judge(table: &Table, config: &Stream, certainty: Certainty, findin
         // Where no row can come late, nothing is missing.
         if !certainty.proven() {
             let message = format!(
-                "{name} has no column {COLUMN}: a row that commits below the position would be lost; with it, it comes late"
+                "{name} has no column {COLUMN}: a row that commits below the position is found within minutes at best ([audit]); with it, within a second"
             );
             let sql = format!(
                 "ALTER TABLE {} ADD COLUMN {DEFINITION};\n{}\n\

@@ -108,6 +108,7 @@ async fn advance_of_deleted_row_commits_nothing() {
         observed_at: position.created_at,
         snapshot: None,
         sweep: None,
+        audit: None,
         late: None,
         relations: (1, &BTreeSet::new()),
         seek_applied: 0,

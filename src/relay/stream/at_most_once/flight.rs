@@ -46,6 +46,7 @@ impl Turn<'_> {
             snapshot: flight.opened.map(|opened| opened.snapshot.as_str()),
             sweep: self.ready.shape.sweep,
             late: self.late_letters(flight.opened),
+            audit: None,
             relations: (self.ready.shape.root, &known),
             seek_applied: cursor.seek_applied,
             identity: &self.ready.identity,

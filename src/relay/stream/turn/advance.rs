@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Turn;
+use crate::audit::{Move, Recorded};
 use crate::cursor::ahead::Beyond;
+use crate::cursor::audit_slices::Audited;
 use crate::cursor::dead_letter::DeadLetter;
 use crate::cursor::{Advance, ErrorReport, LockedCursor};
 use crate::database::Error;
@@ -66,8 +68,10 @@ impl Turn<'_> {
             let parked =
                 Parks { key: park.as_deref().map(|key| (at, key)), rows: relayed.withheld.written(self.ready, passed) };
             let beyond = self.beyond(&cursor, &relayed, end.as_ref());
+            let recorded = self.recorded(&cursor, &relayed, passed, end.as_ref());
             let rows = (letters.as_slice(), parked, beyond.as_ref());
-            self.commit(cursor, end.as_ref(), relayed.opened.as_ref(), rows, acknowledged).await?;
+            let seen = (relayed.opened.as_ref(), &recorded);
+            self.commit(cursor, end.as_ref(), seen, rows, acknowledged).await?;
             self.tell_refused(&refused);
             let limit = self.learned.letters;
             self.learned.letters = if letters.is_empty() { limit.none() } else { limit.passed() };
@@ -126,7 +130,7 @@ impl Turn<'_> {
         &mut self,
         cursor: LockedCursor,
         position: Option<&Position>,
-        opened: Option<&Opened>,
+        (opened, recorded): (Option<&Opened>, &Recorded),
         (dead, parked, beyond): (&[(&DeadLetter<'_>, ErrorReport<'_>)], Parks<'_>, Option<&Beyond>),
         acknowledged: usize,
     ) -> Result<(), TurnError> {
@@ -156,6 +160,7 @@ impl Turn<'_> {
             parked: parked.rows,
             beyond,
             late,
+            audit: Some(Audited { recorded, reads: &shape.reads() }),
             by: &self.engine.replica,
         };
         let letters = advance.dead.len();
@@ -171,6 +176,18 @@ impl Turn<'_> {
                 Err(self.not_advanced(acknowledged, source))
             }
         }
+    }
+
+    /// What is recorded of the rows that it passes, of which `passed` are kept. Between those there may be others, of which too little is
+    /// kept.
+    fn recorded(&self, cursor: &LockedCursor, relayed: &Relayed, passed: usize, end: Option<&Position>) -> Recorded {
+        let all = self.ready.audits() && relayed.withheld.passed(passed) == 0;
+        let sums = if all { relayed.kept.sums(passed) } else { None };
+        let now = self.sighting.horizon.observed_at;
+        let from = cursor.position.as_ref();
+        end.map_or_else(Recorded::default, |to| {
+            Recorded::of(cursor.audit.clone(), Move { from, to, passed: sums.as_ref(), now })
+        })
     }
 
     /// What is remembered beyond the position from now on.

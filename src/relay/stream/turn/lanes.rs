@@ -47,7 +47,7 @@ impl<'a> Turn<'a> {
         let until = self.last_start(deadline);
         let mut side =
             SideBySide::new(ready, self.side_mode(deadline), recorder, until, (wanted, left), self.engine.stop.clone());
-        let mut kept = Kept::default();
+        let mut kept = Kept::new(ready.audits());
         let mut parked = self.passing(None);
         let (mut fetched, mut fetch_time) = (None, Duration::ZERO);
         let closed = cursor.closed();

@@ -67,7 +67,7 @@ impl Turn<'_> {
             return Ok(Relayed::late(opened));
         }
         let writer = self.progress_writer(cursor, opened.as_ref());
-        let (mut kept, mut learned) = (Kept::default(), self.learned);
+        let (mut kept, mut learned) = (Kept::new(ready.audits()), self.learned);
         let mut parked = self.passing(Some(wanted).filter(|wanted| *wanted < least)).refusing(most_refused);
         let (mut fetched, mut fetch_time, mut tail) = (None, Duration::ZERO, Duration::ZERO);
         let reading = async {

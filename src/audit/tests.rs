@@ -1,0 +1,129 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn at(row: i64) -> Position {
+    Position { created_at: Timestamp::from_pg_micros(row), id: Some(row.to_string()) }
+}
+
+fn sums(rows: impl IntoIterator<Item = i64>) -> Sums {
+    let mut sums = Sums::default();
+    rows.into_iter().for_each(|row| sums.add(element(&row.to_string())));
+    sums
+}
+
+/// A step of a cursor's life.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    /// A turn passes so many rows, after so many seconds.
+    Passes(i64, u64),
+    /// A turn passes rows that it cannot name.
+    PassesUnknown(i64),
+    /// Something else moves the position: an operator, an older program, a turn that was resumed.
+    Moves(i64),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        4 => (0_i64..30, 0_u64..40).prop_map(|(rows, seconds)| Step::Passes(rows, seconds)),
+        1 => (0_i64..30).prop_map(Step::PassesUnknown),
+        1 => (-30_i64..30).prop_map(Step::Moves),
+    ];
+    prop::collection::vec(step, 1..30)
+}
+
+proptest! {
+    /// Rows are numbered, so what is between two places is known.
+    #[test]
+    fn slice_has_exactly_the_rows_that_turns_have_passed_between_its_places(steps in steps()) {
+        let (mut position, mut open, mut now) = (at(1_000), None, Timestamp::from_pg_micros(0));
+        let mut ended = Vec::new();
+        for step in steps {
+            let from = position.created_at.pg_micros();
+            match step {
+                Step::Moves(by) => position = at((from + by).max(0)),
+                Step::Passes(rows, seconds) => {
+                    now = now.plus(Duration::from_secs(seconds));
+                    let (to, passed) = (at(from + rows), sums(from + 1..=from + rows));
+                    let recorded = Recorded::of(open.take(), Move { from: Some(&position), to: &to, passed: Some(&passed), now });
+                    ended.extend(recorded.ended);
+                    (open, position) = (recorded.open, to);
+                }
+                Step::PassesUnknown(rows) => {
+                    let to = at(from + rows);
+                    let recorded = Recorded::of(open.take(), Move { from: Some(&position), to: &to, passed: None, now });
+                    ended.extend(recorded.ended);
+                    (open, position) = (recorded.open, to);
+                }
+            }
+            if let Some(open) = open.as_ref().filter(|_| !matches!(step, Step::Moves(_))) {
+                let read = Slice::from_bytes(&open.to_bytes());
+                prop_assert_eq!(read.as_ref(), Some(open));
+                prop_assert_eq!(&open.up_to, &position, "it goes on where the cursor stands");
+            }
+        }
+        for slice in ended.iter().chain(&open) {
+            let (after, up_to) = (slice.after.created_at.pg_micros(), slice.up_to.created_at.pg_micros());
+            prop_assert_eq!(&slice.sums, &sums(after + 1..=up_to), "after {} up to {}", after, up_to);
+        }
+        prop_assert!(ended.iter().all(|slice| slice.sums.rows() > 0), "there is nothing to compare in an empty one");
+    }
+
+    #[test]
+    fn transactions_that_came_late_are_told_from_those_that_were_passed(
+        sizes in prop::collection::vec(1_i64..40, 1..12),
+        late in prop::collection::vec(any::<prop::sample::Index>(), 1..3),
+    ) {
+        let late: std::collections::BTreeSet<usize> = late.iter().map(|index| index.index(sizes.len())).collect();
+        let (mut of, mut delivered, mut table) = (HashMap::new(), Sums::default(), Sums::default());
+        for (n, size) in sizes.iter().enumerate() {
+            let first = i64::try_from(n).unwrap() * 100;
+            let rows = sums(first..first + size);
+            table.merge(&rows);
+            if !late.contains(&n) {
+                delivered.merge(&rows);
+            }
+            of.insert(n.to_string(), rows);
+        }
+        let mut told: Vec<usize> =
+            transactions(&delivered, &table, &of).unwrap().iter().map(|name| name.parse().unwrap()).collect();
+        told.sort_unstable();
+        prop_assert_eq!(told, late.into_iter().collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn part_of_a_transaction_is_not_told_as_the_whole() {
+    let of = HashMap::from([("7".to_owned(), sums(0..50)), ("8".to_owned(), sums(50..60))]);
+    assert_eq!(transactions(&sums(20..60), &sums(0..60), &of), None);
+}
+
+#[test]
+fn slice_ends_after_a_minute_or_five_thousand_rows() {
+    let now = Timestamp::from_pg_micros(0);
+    let record = |rows: i64, later: u64| {
+        let (from, to) = (at(0), at(rows));
+        let passed = sums(1..=rows);
+        let first = Recorded::of(None, Move { from: Some(&from), to: &to, passed: Some(&passed), now });
+        let now = now.plus(Duration::from_secs(later));
+        let next = Move { from: Some(&to), to: &at(rows + 1), passed: Some(&sums([rows + 1])), now };
+        (first.ended.len(), Recorded::of(first.open, next).ended.len())
+    };
+    assert_eq!([record(10, 59), record(10, 60), record(5_000, 1)], [(0, 0), (0, 1), (1, 0)]);
+}
+
+#[test]
+fn bytes_of_another_version_or_cut_ones_are_no_slice() {
+    let slice = Slice {
+        after: Position { id: None, ..at(1) },
+        up_to: at(9),
+        begun: Timestamp::from_pg_micros(5),
+        sums: sums(1..9),
+    };
+    let bytes = slice.to_bytes();
+    assert_eq!(Slice::from_bytes(&bytes), Some(slice));
+    for end in 0..bytes.len() {
+        assert_eq!(Slice::from_bytes(&bytes[..end]), None, "{end}");
+    }
+    assert_eq!(Slice::from_bytes(&[&[FORM + 1], &bytes[1..]].concat()), None);
+}

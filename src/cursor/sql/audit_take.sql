@@ -1,0 +1,9 @@
+UPDATE outbox.audit_slice AS s SET check_at = pg_catalog.clock_timestamp() + pg_catalog.make_interval(secs => $2)
+WHERE s.id = (
+    SELECT d.id FROM outbox.audit_slice AS d
+    WHERE d.check_at <= pg_catalog.clock_timestamp() AND d.cursor = ANY ($1)
+        -- An operator is to decide first, perhaps of rows that a partition brought which was attached.
+        AND NOT EXISTS (SELECT FROM outbox.cursor_status AS h WHERE h.cursor = d.cursor AND h.halted)
+    ORDER BY d.check_at, d.id LIMIT 1 FOR UPDATE SKIP LOCKED
+)
+RETURNING s.id, s.cursor, s.reads, s.after_created_at, s.after_id, s.up_to_created_at, s.up_to_id, s.sums, s.checks

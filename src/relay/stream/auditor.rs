@@ -1,0 +1,256 @@
+//! Compares what cursors have passed with their tables, beside the relays.
+//!
+//! Promise: a row that a table has between the two places of a slice, and that no turn has passed, becomes a letter, as one does that is
+//! found late by its transaction: it is delivered late, or halts the relay. What cannot be named is said aloud, and never taken for equal.
+//!
+//! It takes a tenth of one session's time at most; slices that must wait for longer than two hours for that are not compared, which is
+//! counted.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::audit::{self, Comparison, Difference, Sums, compare, element};
+use crate::cursor::audit_slices::{self, EndedSlice};
+use crate::database::{Error, Session, Sessions};
+use crate::late::LateRow;
+use crate::metrics::{self, AuditResult};
+use crate::position::Position;
+use crate::relay::engine::Engine;
+use crate::relay::engine::report;
+use crate::relay::setup::fingerprint::fingerprint;
+use crate::relay::setup::prepare;
+use crate::relay::stream::late_rows;
+use crate::relay::{Config, Guarantee, OnLateRow};
+use crate::source::range::{self, Bounds, PlacedRow, Way};
+use crate::source::shape::Shape;
+
+/// How often it is asked whether a slice is due.
+const EVERY: Duration = Duration::from_secs(5);
+/// So long no other replica takes a slice that this one compares.
+const LEASE: Duration = Duration::from_secs(120);
+/// After its first comparison, a minute after its end, a slice is compared again so long after its end.
+const AGAIN: [Duration; 2] = [Duration::from_secs(600), Duration::from_secs(3_600)];
+/// A pause is so many times as long as the comparison before it.
+const PAUSE: u32 = 9;
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// What is known of a pass through slices that are due.
+struct Pass<'a> {
+    engine: &'a Engine,
+    relays: &'a [Config],
+    reader: Session,
+    shapes: HashMap<String, Option<Arc<Shape>>>,
+}
+
+/// Runs until the engine stops.
+pub async fn run(engine: Arc<Engine>, sessions: Sessions, relays: Vec<Config>) {
+    let is_audited = |relay: &Config| {
+        let is_stream = matches!(relay.source, crate::source::Config::Stream(_));
+        relay.audit && is_stream && relay.guarantee != Guarantee::AtMostOnce
+    };
+    let relays: Vec<Config> = relays.into_iter().filter(is_audited).collect();
+    let auditing = async {
+        loop {
+            // Replicas that were started at once do not ask at once indefinitely.
+            tokio::time::sleep(EVERY.mul_f64(0.9 + fastrand::f64() / 5.0)).await;
+            if let Err(error) = pass(&engine, &sessions, &relays).await {
+                tracing::warn!(%error, hint = error.fix(), "what was passed could not be compared with the tables; trying again");
+            }
+        }
+    };
+    if !relays.is_empty() {
+        // A slice that is being compared is compared by another replica once this one's time for it is over.
+        let _ = engine.stop.run_until_cancelled(auditing).await;
+    }
+}
+
+/// Compares all slices that are due, with pauses.
+async fn pass(engine: &Engine, sessions: &Sessions, relays: &[Config]) -> Result<(), Error> {
+    let ready = relays.iter().filter(|relay| engine.is_ready(&relay.name));
+    let names: Vec<&str> = ready.map(|relay| relay.name.as_str()).collect();
+    if names.is_empty() {
+        return Ok(());
+    }
+    let probe = engine.probe.session().await?;
+    let skipped = audit_slices::too_old(&probe, &names).await?;
+    if !skipped.is_empty() {
+        let slices: u64 = skipped.iter().map(|(_, slices)| slices).sum();
+        tracing::warn!(slices, "what was passed more than two hours ago is not compared with the table any more");
+        for (cursor, slices) in skipped {
+            metrics::audited(&cursor, AuditResult::Skipped, slices);
+        }
+    }
+    let Some(mut slice) = audit_slices::take(&probe, &names, LEASE).await? else { return Ok(()) };
+    let mut pass = Pass { engine, relays, reader: sessions.open().await?, shapes: HashMap::new() };
+    loop {
+        let begun = Instant::now();
+        // One whose table cannot be read now is due again when this replica's time for it is over.
+        if let Some(result) = pass.compare(&slice).await? {
+            metrics::audited(&slice.cursor, result, 1);
+            tracing::debug!(
+                cursor = slice.cursor,
+                rows = slice.sums.as_ref().map(Sums::rows),
+                ?result,
+                "slice compared"
+            );
+            let next = usize::try_from(slice.checks).ok().and_then(|checks| AGAIN.get(checks));
+            audit_slices::compared(&probe, slice.id, next.copied().filter(|_| result != AuditResult::Over)).await?;
+        }
+        tokio::time::sleep((begun.elapsed() * PAUSE).min(LONGEST_PAUSE)).await;
+        match audit_slices::take(&probe, &names, LEASE).await? {
+            Some(next) => slice = next,
+            None => return Ok(()),
+        }
+    }
+}
+
+impl Pass<'_> {
+    /// Compares a slice with the table, and writes down what came late.
+    async fn compare(&mut self, slice: &EndedSlice) -> Result<Option<AuditResult>, Error> {
+        let Some(config) = self.relays.iter().find(|relay| relay.name == slice.cursor) else {
+            return Ok(None);
+        };
+        let Some(shape) = self.shape(config).await? else { return Ok(None) };
+        // Another table under the name, or late rows are found by their transaction from now on.
+        let same = shape.reads() == slice.reads && shape.sweep.is_none();
+        let Some(delivered) = slice.sums.as_ref().filter(|_| same) else { return Ok(Some(AuditResult::Over)) };
+        let bounds = Bounds { after: slice.after.clone(), up_to: slice.up_to.clone() };
+        let mut table = Sums::default();
+        self.read(&shape, &bounds, false, |row| table.add(element(row.id))).await?;
+        let difference = match compare(delivered, &table) {
+            Comparison::Equal => return Ok(Some(AuditResult::Equal)),
+            Comparison::Differs(difference) if difference.missing() == 0 => return Ok(Some(AuditResult::Gone)),
+            Comparison::Differs(difference) => Some(difference),
+            Comparison::TooMany => None,
+        };
+        let late = self.late(&shape, &bounds, delivered, difference.as_ref()).await?;
+        // Rows were read by the table's name: another relation may have come under it since its shape was read.
+        self.shapes.clear();
+        if self.shape(config).await?.is_none_or(|now| now.reads() != slice.reads) {
+            return Ok(None);
+        }
+        Ok(Some(match late {
+            Some(late) => self.write_down(config, slice, delivered, &late).await?,
+            None if table.rows() > delivered.rows() => {
+                unnamed(config, slice, table.rows() - delivered.rows());
+                AuditResult::Unnamed
+            }
+            // Rows were deleted or changed, so many that it cannot be told whether others are missing.
+            None => AuditResult::Unclear,
+        }))
+    }
+
+    /// The table's shape, read once in a pass; none when it cannot be read now, which the relay itself says.
+    async fn shape(&mut self, config: &Config) -> Result<Option<Arc<Shape>>, Error> {
+        if let Some(known) = self.shapes.get(&config.name) {
+            return Ok(known.clone());
+        }
+        let shape = prepare::shape(&self.reader, &config.source).await?;
+        let shape = shape.ok().map(|shape| Arc::new(shape).for_shard(config.shard.as_ref()));
+        self.shapes.insert(config.name.clone(), shape.clone());
+        Ok(shape)
+    }
+
+    async fn read(
+        &self,
+        shape: &Shape,
+        bounds: &Bounds,
+        transactions: bool,
+        see: impl FnMut(PlacedRow<'_>),
+    ) -> Result<(), Error> {
+        range::each(&self.reader, shape, bounds, Way { indexed: true, transactions }, see).await
+    }
+
+    /// The rows that were not passed, in order; none when they cannot be told with certainty.
+    async fn late(
+        &self,
+        shape: &Shape,
+        bounds: &Bounds,
+        delivered: &Sums,
+        difference: Option<&Difference>,
+    ) -> Result<Option<Vec<LateRow>>, Error> {
+        let (mut late, mut elements) = (Vec::new(), Vec::new());
+        let (mut table, mut transactions) = (Sums::default(), HashMap::<String, Sums>::new());
+        let see = |row: PlacedRow<'_>| match difference {
+            Some(difference) if difference.is_missing(element(row.id)) => {
+                late.push(late_row(&row));
+                elements.push(element(row.id));
+            }
+            Some(_) => {}
+            None => {
+                table.add(element(row.id));
+                transactions.entry(row.transaction.to_owned()).or_default().add(element(row.id));
+            }
+        };
+        self.read(shape, bounds, true, see).await?;
+        if let Some(difference) = difference {
+            return Ok(difference.confirms(&elements).then_some(late));
+        }
+        let Some(whole) = audit::transactions(delivered, &table, &transactions) else { return Ok(None) };
+        let mut sums = Sums::default();
+        let see = |row: PlacedRow<'_>| {
+            if whole.contains(&row.transaction) {
+                sums.add(element(row.id));
+                late.push(late_row(&row));
+            }
+        };
+        self.read(shape, bounds, true, see).await?;
+        // What was read now is what was told from the reading before.
+        sums.merge(delivered);
+        Ok((sums == table).then_some(late))
+    }
+
+    async fn write_down(
+        &self,
+        config: &Config,
+        slice: &EndedSlice,
+        delivered: &Sums,
+        late: &[LateRow],
+    ) -> Result<AuditResult, Error> {
+        let mut with_them = delivered.clone();
+        late.iter().filter_map(|row| row.position.id.as_deref()).for_each(|id| with_them.add(element(id)));
+        let letters = late_rows::letters(config, late);
+        let (loan, by) = (self.engine.connection().await?, &self.engine.replica);
+        if !audit_slices::found(loan, (slice.id, delivered), &with_them, &config.name, &letters, by).await? {
+            return Ok(AuditResult::Equal);
+        }
+        metrics::late_rows(&config.name, late.len());
+        late_rows::tell(&config.name, late);
+        if config.on_late_row == OnLateRow::Halt {
+            let failure = late_rows::halt(&config.name, late);
+            tracing::error!(
+                cursor = config.name,
+                code = failure.code,
+                error = failure.message,
+                hint = failure.hint,
+                "relay halted"
+            );
+            let error = report::error(&failure, None);
+            report::write(self.engine, &config.name, &error, Some(&fingerprint(config)), Some(false)).await;
+        }
+        Ok(AuditResult::Late)
+    }
+}
+
+/// Rows are missing, and which ones cannot be told.
+fn unnamed(config: &Config, slice: &EndedSlice, rows: u64) {
+    let hint = format!(
+        "If the relay publishes to Kafka, `outbox-relay verify {} --since {}` names them, and with --repair publishes them; else compare \
+         the rows between these places with what the receiver has",
+        config.relay, slice.after.created_at
+    );
+    tracing::error!(
+        cursor = config.name,
+        rows,
+        after = %slice.after,
+        up_to = %slice.up_to,
+        hint,
+        "the table has more rows between two places than were passed, and which ones cannot be told"
+    );
+}
+
+fn late_row(row: &PlacedRow<'_>) -> LateRow {
+    let position = Position { created_at: row.created_at, id: Some(row.id.to_owned()) };
+    LateRow { position, transaction: row.transaction.to_owned() }
+}

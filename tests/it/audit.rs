@@ -1,0 +1,260 @@
+//! What relays pass is compared with the tables: rows that commit behind the position of a table without a column `txid` are found, and
+//! nothing else is taken for such a row.
+
+mod storm;
+
+use std::time::Duration;
+
+use tokio_postgres::Client;
+
+use crate::support::outside::{get, json, listener, standing, stdout_relay};
+use crate::support::{Database, PATIENCE, Process, bookings, database, eventually, outbox_relay, toml};
+
+/// `created_at` as the application sets it.
+const OWN: &str = "timestamptz NOT NULL DEFAULT clock_timestamp()";
+/// As long as a replica may take to look for slices that are due, and for what follows.
+const LOOKS: Duration = Duration::from_secs(20);
+
+async fn run(client: &Client, sql: &str) {
+    client.batch_execute(sql).await.unwrap();
+}
+
+/// The slice that is open ends with the next advance, as after a minute: it begins in the year 2000.
+async fn let_slices_end(owner: &Client) {
+    let begun = "overlay(audit PLACING '\\x0000000000000000'::bytea FROM 2 FOR 8)";
+    run(owner, &format!("UPDATE outbox.cursor SET audit = {begun} WHERE audit IS NOT NULL")).await;
+}
+
+/// All that have ended are due, as after a minute.
+async fn let_slices_be_due(owner: &Client) {
+    run(owner, "UPDATE outbox.audit_slice SET check_at = clock_timestamp()").await;
+}
+
+struct Stage {
+    database: Database,
+    owner: Client,
+    text: String,
+    process: Process,
+}
+
+impl Stage {
+    /// A relay that prints its table, with `more` below `[[relay]]`.
+    async fn new(more: &str) -> Self {
+        let database = database().await;
+        let owner = bookings(&database, OWN).await;
+        let text = toml(&database, "relay", None, &stdout_relay("a", more));
+        let process = Process::spawn(&text, &["run"]);
+        Self { database, owner, text, process }
+    }
+
+    /// Rows in one transaction.
+    async fn insert(&self, rows: i32) {
+        let sql = "INSERT INTO public.bookings (payload) SELECT 'p' FROM generate_series(1, $1)";
+        self.owner.execute(sql, &[&rows]).await.unwrap();
+    }
+
+    /// The ids that were printed, with a star behind those that are marked late.
+    fn printed(&self) -> Vec<String> {
+        let out = self.process.out();
+        let rows = out.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+        let id = |row: &serde_json::Value| row["id"].as_str().unwrap().to_owned();
+        rows.map(|row| if row["late"] == true { format!("{}*", id(&row)) } else { id(&row) }).collect()
+    }
+
+    async fn has_printed(&self, rows: usize) {
+        eventually(LOOKS, async || self.printed().len() >= rows).await;
+    }
+
+    /// One row after the other, so that there is a position to begin a slice at, and rows between its places.
+    async fn fill(&self, rows: usize) {
+        for row in 1..=rows {
+            self.insert(1).await;
+            self.has_printed(row).await;
+        }
+    }
+
+    /// The open slice has ended, with one row more, and has been compared.
+    async fn compares(&self, printed: usize) {
+        let_slices_end(&self.owner).await;
+        self.insert(1).await;
+        self.has_printed(printed + 1).await;
+        self.compares_again().await;
+    }
+
+    async fn compares_again(&self) {
+        let checks = "SELECT COALESCE(min(checks), -1) FROM outbox.audit_slice";
+        let count = async || self.owner.query_one(checks, &[]).await.unwrap().get::<_, i32>(0);
+        eventually(PATIENCE, async || count().await >= 0).await;
+        let before = count().await;
+        let_slices_be_due(&self.owner).await;
+        eventually(LOOKS, async || count().await > before).await;
+    }
+
+    async fn counted(&self, result: &str) -> String {
+        let metrics = get(&format!("{}/metrics", listener(&self.process).await)).await.1;
+        let series = format!("outbox_relay_audit_slices_total{{cursor=\"a\",result=\"{result}\"}} ");
+        metrics.lines().find_map(|line| line.strip_prefix(&series)).unwrap_or("0").to_owned()
+    }
+}
+
+// Guarantee: audit.delivered
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_behind_the_position_are_found_named_and_delivered_late_once() {
+    let stage = Stage::new("").await;
+    stage.fill(5).await;
+    // Behind the second row.
+    let between = "INSERT INTO public.bookings (created_at, payload) \
+                   SELECT (SELECT created_at FROM public.bookings WHERE id = 2) + make_interval(secs => n / 1e6), 'late' \
+                   FROM generate_series(1, 4) AS n RETURNING id::text";
+    let late: Vec<String> = stage
+        .owner
+        .query(between, &[])
+        .await
+        .unwrap()
+        .iter()
+        .map(|row| format!("{}*", row.get::<_, String>(0)))
+        .collect();
+    stage.compares(5).await;
+    stage.has_printed(10).await;
+    assert_eq!(stage.printed()[6..], late, "in their order");
+    assert_eq!(stage.counted("late").await, "1");
+    let (_, out, _) = outbox_relay(&stage.text, &["status", "-o", "json"]).await;
+    assert_eq!(json(&out)["cursors"][0]["late_rows"], 4, "{out}");
+    stage.compares_again().await;
+    assert_eq!(stage.counted("equal").await, "1", "what was found belongs to the slice");
+    assert_eq!(stage.printed().len(), 10, "once");
+    let log = stage.process.log();
+    assert!(log.contains("rows have become visible behind the position"), "{log}");
+}
+
+// Guarantee: audit.transactions
+#[tokio::test(flavor = "multi_thread")]
+async fn two_large_transactions_behind_the_position_are_found_as_wholes() {
+    let stage = Stage::new("").await;
+    stage.fill(4).await;
+    let between = "INSERT INTO public.bookings (created_at, payload) \
+                   SELECT (SELECT created_at FROM public.bookings WHERE id = 2) + make_interval(secs => n / 1e6), 'late' \
+                   FROM generate_series(1, 300) AS n";
+    run(&stage.owner, between).await;
+    run(&stage.owner, &between.replace("300", "200")).await;
+    stage.compares(4).await;
+    stage.has_printed(505).await;
+    let printed = stage.printed();
+    assert_eq!(printed.iter().filter(|id| id.ends_with('*')).count(), 500, "{}", stage.process.log());
+    stage.compares_again().await;
+    assert_eq!((stage.counted("late").await, stage.counted("equal").await), ("1".to_owned(), "1".to_owned()));
+    assert_eq!(stage.printed().len(), 505, "once");
+}
+
+// Guarantee: audit.unnamed
+#[tokio::test(flavor = "multi_thread")]
+async fn more_late_rows_than_can_be_named_are_said_aloud() {
+    let stage = Stage::new("").await;
+    stage.fill(4).await;
+    for n in 1..=30 {
+        let between = "INSERT INTO public.bookings (created_at, payload) \
+                       SELECT created_at + make_interval(secs => $1::integer / 1e6), 'late' FROM public.bookings WHERE id = 2";
+        stage.owner.execute(between, &[&n]).await.unwrap();
+    }
+    stage.compares(4).await;
+    assert_eq!(stage.counted("unnamed").await, "1");
+    let log = stage.process.log();
+    let said = log.lines().find(|line| line.contains("which ones cannot be told")).unwrap_or_else(|| panic!("{log}"));
+    println!("{said}");
+    assert!(said.contains("\"rows\":30") && said.contains("ERROR"), "{said}");
+}
+
+// Guarantee: audit.no-alarm
+#[tokio::test(flavor = "multi_thread")]
+async fn deleted_changed_and_replaced_rows_are_no_late_rows() {
+    let stage = Stage::new("").await;
+    stage.fill(9).await;
+    run(
+        &stage.owner,
+        "DELETE FROM public.bookings WHERE id IN (3, 4); UPDATE public.bookings SET payload = 'other'; \
+         WITH again AS (DELETE FROM public.bookings WHERE id = 5 RETURNING *) \
+         INSERT INTO public.bookings OVERRIDING SYSTEM VALUE SELECT * FROM again",
+    )
+    .await;
+    stage.compares(9).await;
+    assert_eq!(stage.counted("gone").await, "1");
+    run(&stage.owner, "DELETE FROM public.bookings").await;
+    stage.compares_again().await;
+    let results = (stage.counted("gone").await, stage.counted("late").await, stage.counted("unnamed").await);
+    assert_eq!((results.1.as_str(), results.2.as_str()), ("0", "0"), "{results:?}");
+    assert_eq!(stage.printed().len(), 10, "nothing comes again");
+}
+
+// Guarantee: audit.halt
+#[tokio::test(flavor = "multi_thread")]
+async fn late_row_halts_the_relay_where_that_is_the_policy() {
+    let stage = Stage::new("on_late_row = \"halt\"").await;
+    stage.fill(4).await;
+    run(
+        &stage.owner,
+        "INSERT INTO public.bookings (created_at, payload) \
+         SELECT created_at + interval '1 microsecond', 'late' FROM public.bookings WHERE id = 2",
+    )
+    .await;
+    stage.compares(4).await;
+    let halted = async || {
+        standing(&stage.owner, "a").await.is_some_and(|(_, halted, _, error)| halted && error["code"] == "late_row")
+    };
+    eventually(LOOKS, halted).await;
+    assert_eq!(stage.printed().len(), 5, "it is not delivered");
+    for verb in [["dead-letter", "redrive", "--cursor", "a", "--yes"].as_slice(), &["cursor", "resume", "a"]] {
+        let (code, _, log) = outbox_relay(&stage.text, verb).await;
+        assert_eq!(code, Some(0), "{log}");
+    }
+    stage.has_printed(6).await;
+    assert_eq!(stage.printed()[5], "5*");
+}
+
+// Guarantee: audit.moved
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_that_an_operator_passes_and_those_of_another_table_are_in_no_slice() {
+    let stage = Stage::new("").await;
+    stage.fill(4).await;
+    let (code, _, log) = outbox_relay(&stage.text, &["cursor", "pause", "a"]).await;
+    assert_eq!(code, Some(0), "{log}");
+    stage.insert(20).await;
+    let (code, _, log) = outbox_relay(&stage.text, &["cursor", "seek", "a", "--now", "--yes"]).await;
+    assert_eq!(code, Some(0), "{log}");
+    let (code, _, log) = outbox_relay(&stage.text, &["cursor", "resume", "a"]).await;
+    assert_eq!(code, Some(0), "{log}");
+    stage.insert(1).await;
+    stage.has_printed(5).await;
+    stage.compares(5).await;
+    let results = (stage.counted("late").await, stage.counted("unnamed").await);
+    assert_eq!((results.0.as_str(), results.1.as_str()), ("0", "0"), "{results:?}");
+    // Another table under the name: what was passed of the first says nothing of it.
+    let replaced = "ALTER TABLE public.bookings RENAME TO old; CREATE TABLE public.bookings (LIKE public.old INCLUDING ALL); \
+                    INSERT INTO public.bookings OVERRIDING SYSTEM VALUE SELECT id + 100, created_at, payload FROM public.old; \
+                    GRANT SELECT ON public.bookings TO relay";
+    run(&stage.owner, replaced).await;
+    let slices = "SELECT count(*) FROM outbox.audit_slice";
+    let count = async || stage.owner.query_one(slices, &[]).await.unwrap().get::<_, i64>(0);
+    assert!(count().await > 0);
+    let_slices_be_due(&stage.owner).await;
+    let halted = async || standing(&stage.owner, "a").await.is_some_and(|(_, halted, ..)| halted);
+    eventually(LOOKS, halted).await;
+    tokio::time::sleep(LOOKS / 2).await; // as long as a comparison would take to begin
+    let (code, _, log) = outbox_relay(&stage.text, &["cursor", "adopt", "a", "--yes"]).await;
+    assert_eq!(code, Some(0), "{log}");
+    eventually(LOOKS, async || count().await == 0).await;
+    assert_eq!(stage.counted("late").await, "0");
+    let letters = "SELECT count(*) FROM outbox.dead_letter";
+    assert_eq!(stage.owner.query_one(letters, &[]).await.unwrap().get::<_, i64>(0), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_recorded_where_the_audit_is_off() {
+    let database = database().await;
+    let owner = bookings(&database, OWN).await;
+    let text = format!("{}\n[audit]\nenabled = false\n", toml(&database, "relay", None, &stdout_relay("a", "")));
+    let stage = Stage { process: Process::spawn(&text, &["run"]), database, owner, text };
+    stage.fill(4).await;
+    let recorded = "SELECT count(audit) + (SELECT count(*) FROM outbox.audit_slice) FROM outbox.cursor";
+    assert_eq!(stage.owner.query_one(recorded, &[]).await.unwrap().get::<_, i64>(0), 0);
+    drop(stage.database);
+}
