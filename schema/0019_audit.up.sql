@@ -7,7 +7,7 @@ COMMENT ON COLUMN outbox.cursor.audit IS 'The slice that is being recorded: betw
 CREATE TABLE outbox.audit_slice (
     id                bigint      GENERATED ALWAYS AS IDENTITY,
     cursor            text        NOT NULL,
-    reads             text        NOT NULL,
+    reads             bigint      NOT NULL,
     after_created_at  timestamptz NOT NULL,
     after_id          text,
     up_to_created_at  timestamptz NOT NULL,
@@ -22,7 +22,7 @@ CREATE TABLE outbox.audit_slice (
 COMMENT ON TABLE outbox.audit_slice IS 'What a cursor has passed between two places: compared with the table after a minute, after ten and after an hour, and then deleted.';
 COMMENT ON COLUMN outbox.audit_slice.id IS 'Its number.';
 COMMENT ON COLUMN outbox.audit_slice.cursor IS 'The cursor. No foreign key: it would wait for a turn''s lock.';
-COMMENT ON COLUMN outbox.audit_slice.reads IS 'Of which table, by which columns and which shard: a relay of anything else does not compare it.';
+COMMENT ON COLUMN outbox.audit_slice.reads IS 'A hash of which table was read, by which columns, in which order and which shard: a relay of anything else does not compare it.';
 COMMENT ON COLUMN outbox.audit_slice.after_created_at IS 'The rows after this place.';
 COMMENT ON COLUMN outbox.audit_slice.after_id IS 'Its id as text; NULL: the rows from that instant on.';
 COMMENT ON COLUMN outbox.audit_slice.up_to_created_at IS 'Up to this place.';

@@ -32,6 +32,8 @@ pub struct Slice {
     pub up_to: Position,
     /// When its first row was passed, by the database's clock.
     pub begun: Timestamp,
+    /// What was read of which table, as the hash of a text: anything else is not compared with it.
+    pub reads: u64,
     /// Over the ids of its rows.
     pub sums: Sums,
 }
@@ -52,6 +54,8 @@ pub struct Move<'a> {
     pub from: Option<&'a Position>,
     /// Where it stands afterwards.
     pub to: &'a Position,
+    /// What is read of which table, as in a slice.
+    pub reads: u64,
     /// Over the ids of all rows that it passes; none when they are not known.
     pub passed: Option<&'a Sums>,
     /// The database's clock.
@@ -61,11 +65,11 @@ pub struct Move<'a> {
 impl Recorded {
     /// What follows from the slice that the cursor has, and a move.
     #[must_use]
-    pub fn of(open: Option<Slice>, Move { from, to, passed, now }: Move<'_>) -> Self {
+    pub fn of(open: Option<Slice>, Move { from, to, reads, passed, now }: Move<'_>) -> Self {
         let mut ended = Vec::new();
         let mut open = open.filter(|slice| {
             // The position was moved by something else since, or by a program that knows nothing of slices.
-            let goes_on = Some(&slice.up_to) == from && passed.is_some();
+            let goes_on = Some(&slice.up_to) == from && slice.reads == reads && passed.is_some();
             if !goes_on && slice.sums.rows() > 0 {
                 ended.push(slice.clone());
             }
@@ -77,6 +81,7 @@ impl Recorded {
                 after: from.clone(),
                 up_to: from.clone(),
                 begun: now,
+                reads,
                 sums: Sums::default(),
             });
             let mut slice = Slice { up_to: to.clone(), ..begun };
@@ -114,6 +119,7 @@ impl Slice {
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = vec![FORM];
         bytes.extend(self.begun.pg_micros().to_be_bytes());
+        bytes.extend(self.reads.to_be_bytes());
         for place in [&self.after, &self.up_to] {
             bytes.extend(place.created_at.pg_micros().to_be_bytes());
             let id = place.id.as_deref().unwrap_or_default();
@@ -132,9 +138,9 @@ impl Slice {
         if *form != FORM {
             return None;
         }
-        let begun = instant(&mut rest)?;
+        let (begun, reads) = (instant(&mut rest)?, take(&mut rest).map(u64::from_be_bytes)?);
         let (after, up_to) = (place(&mut rest)?, place(&mut rest)?);
-        Some(Self { after, up_to, begun, sums: Sums::from_bytes(rest)? })
+        Some(Self { after, up_to, begun, reads, sums: Sums::from_bytes(rest)? })
     }
 }
 

@@ -34,7 +34,7 @@ fn walk(difference: &Difference, table: &[&[u64]]) -> Vec<u64> {
 fn slow_power(base: u64, exponent: u32) -> u64 {
     let prime = u128::from(PRIME);
     let power = (0..exponent).fold(1, |power, _| power * (u128::from(base) % prime) % prime);
-    u64::try_from(power).unwrap()
+    u64::try_from(power).expect("below the modulus")
 }
 
 /// What plain counting says: how often each element is surplus in the table, or short if negative.
@@ -70,7 +70,8 @@ fn hash_values_never_change() {
 fn stored_form_never_changes() {
     let stored = sums_of(&[&[2, 3]]).to_bytes();
     assert_eq!(stored.len(), 104);
-    let words: Vec<u64> = stored.chunks(8).map(|word| u64::from_be_bytes(word.try_into().unwrap())).collect();
+    let words: Vec<u64> =
+        stored.chunks(8).map(|word| u64::from_be_bytes(word.try_into().expect("eight bytes"))).collect();
     let expected = [2, 5, 13, 35, 97, 275, 793, 2315, 6817, 20_195, 60_073, 179_195, 535_537];
     assert_eq!(words, expected);
 }
@@ -187,7 +188,7 @@ fn a_wrong_count_is_never_explained() {
     let rows = elements("row", 100);
     let table = sums_of(&[&rows]);
     for lost in 1..=MOST_DIFFERING {
-        for count in (80..=105).filter(|count| *count != 100 - u64::try_from(lost).unwrap()) {
+        for count in (80..=105).filter(|count| *count != 100 - u64::try_from(lost).expect("small")) {
             let delivered = Sums { rows: count, ..sums_of(&[&rows[lost..]]) };
             assert_eq!(compare(&delivered, &table), Comparison::TooMany, "{lost} lost, {count} counted");
         }

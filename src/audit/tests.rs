@@ -45,13 +45,13 @@ proptest! {
                 Step::Passes(rows, seconds) => {
                     now = now.plus(Duration::from_secs(seconds));
                     let (to, passed) = (at(from + rows), sums(from + 1..=from + rows));
-                    let recorded = Recorded::of(open.take(), Move { from: Some(&position), to: &to, passed: Some(&passed), now });
+                    let recorded = Recorded::of(open.take(), Move { from: Some(&position), to: &to, reads: 7, passed: Some(&passed), now });
                     ended.extend(recorded.ended);
                     (open, position) = (recorded.open, to);
                 }
                 Step::PassesUnknown(rows) => {
                     let to = at(from + rows);
-                    let recorded = Recorded::of(open.take(), Move { from: Some(&position), to: &to, passed: None, now });
+                    let recorded = Recorded::of(open.take(), Move { from: Some(&position), to: &to, reads: 7, passed: None, now });
                     ended.extend(recorded.ended);
                     (open, position) = (recorded.open, to);
                 }
@@ -77,7 +77,7 @@ proptest! {
         let late: std::collections::BTreeSet<usize> = late.iter().map(|index| index.index(sizes.len())).collect();
         let (mut of, mut delivered, mut table) = (HashMap::new(), Sums::default(), Sums::default());
         for (n, size) in sizes.iter().enumerate() {
-            let first = i64::try_from(n).unwrap() * 100;
+            let first = i64::try_from(n).expect("small") * 100;
             let rows = sums(first..first + size);
             table.merge(&rows);
             if !late.contains(&n) {
@@ -86,7 +86,7 @@ proptest! {
             of.insert(n.to_string(), rows);
         }
         let mut told: Vec<usize> =
-            transactions(&delivered, &table, &of).unwrap().iter().map(|name| name.parse().unwrap()).collect();
+            transactions(&delivered, &table, &of).expect("told").iter().map(|name| name.parse().expect("a number")).collect();
         told.sort_unstable();
         prop_assert_eq!(told, late.into_iter().collect::<Vec<_>>());
     }
@@ -104,9 +104,9 @@ fn slice_ends_after_a_minute_or_five_thousand_rows() {
     let record = |rows: i64, later: u64| {
         let (from, to) = (at(0), at(rows));
         let passed = sums(1..=rows);
-        let first = Recorded::of(None, Move { from: Some(&from), to: &to, passed: Some(&passed), now });
+        let first = Recorded::of(None, Move { from: Some(&from), to: &to, reads: 7, passed: Some(&passed), now });
         let now = now.plus(Duration::from_secs(later));
-        let next = Move { from: Some(&to), to: &at(rows + 1), passed: Some(&sums([rows + 1])), now };
+        let next = Move { from: Some(&to), to: &at(rows + 1), reads: 7, passed: Some(&sums([rows + 1])), now };
         (first.ended.len(), Recorded::of(first.open, next).ended.len())
     };
     assert_eq!([record(10, 59), record(10, 60), record(5_000, 1)], [(0, 0), (0, 1), (1, 0)]);
@@ -118,6 +118,7 @@ fn bytes_of_another_version_or_cut_ones_are_no_slice() {
         after: Position { id: None, ..at(1) },
         up_to: at(9),
         begun: Timestamp::from_pg_micros(5),
+        reads: 3,
         sums: sums(1..9),
     };
     let bytes = slice.to_bytes();

@@ -7,11 +7,11 @@ use tokio_postgres::types::ToSql;
 
 use super::ErrorReport;
 use super::ahead::{self, Beyond};
-use super::audit_slices::{self, Audited};
+use super::audit_slices;
 use super::dead_letter::{self, DeadLetter, LateRows};
 use super::lock::{LockedCursor, RestsOn, RowPlace};
 use super::parked::{self, NewlyParked};
-use crate::audit::Slice;
+use crate::audit::{Recorded, Slice};
 use crate::database::{Error, Fragile};
 use crate::position::{Position, Timestamp};
 
@@ -50,7 +50,7 @@ pub struct Advance<'a> {
     /// What it leaves beyond the position, where rows are sent side by side.
     pub beyond: Option<&'a Beyond>,
     /// What is recorded of the rows that it passes; none where nothing is.
-    pub audit: Option<Audited<'a>>,
+    pub audit: Option<&'a Recorded>,
     /// The rule of the scan, from when on transactions count under a weaker one, and the order of the rows.
     pub rests_on: &'a RestsOn,
     /// This replica's name.
@@ -87,9 +87,6 @@ impl LockedCursor {
         if let Some(beyond) = to.beyond {
             ahead::leave(&self.connection, &self.name, to.position, beyond, to.by).await?;
         }
-        if let Some(audited) = &to.audit {
-            audit_slices::end(&self.connection, &self.name, audited).await?;
-        }
         let moved = advance(&self.connection, &self.name, &self.place, &to).await;
         let moved = moved.map_err(|error| deleted(&self.name, error))?;
         self.connection.give_back();
@@ -115,10 +112,11 @@ async fn advance(
     to: &Advance<'_>,
 ) -> Result<(RowPlace, [Duration; 2]), tokio_postgres::Error> {
     let statement = loan.prepare_cached(ADVANCE).await?;
+    let ending = audit_slices::ending(loan, to.audit).await?;
     let created_at = to.position.map(|position| position.created_at);
     let id = to.position.and_then(|position| position.id.as_deref());
     let relations = to.oids();
-    let audit = to.audit.as_ref().and_then(|audited| audited.recorded.open.as_ref()).map(Slice::to_bytes);
+    let audit = to.audit.and_then(|recorded| recorded.open.as_ref()).map(Slice::to_bytes);
     let parameters: [&(dyn ToSql + Sync); 16] = [
         &name,
         &created_at,
@@ -142,6 +140,7 @@ async fn advance(
     let begun = Instant::now();
     let update = async { Ok((loan.query_one(&statement, &parameters).await?, begun.elapsed())) };
     let commit = format!("{}; COMMIT", durability(to.durable));
-    let ((updated, advance), ()) = tokio::try_join!(biased; update, loan.batch_execute(&commit))?;
+    let ended = audit_slices::end(loan, ending.as_ref(), name, to.audit);
+    let ((), (updated, advance), ()) = tokio::try_join!(biased; ended, update, loan.batch_execute(&commit))?;
     Ok((RowPlace(updated.try_get(0)?), [advance, begun.elapsed().saturating_sub(advance)]))
 }

@@ -3,31 +3,27 @@
 //! Promise: a slice is written in the transaction that passes its last row, and what is found late is added to it in the transaction
 //! that makes letters of it: it is found once, by whichever replica. Who compares a slice has it for a while, and another after that.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
+use futures_util::future::try_join_all;
+use tokio_postgres::Statement;
 use tokio_postgres::types::ToSql;
 
 use super::dead_letter::{self, LateRows};
-use super::position;
-use crate::audit::{Recorded, Sums};
+use super::rule::Halting;
+use super::{position, status};
+use crate::audit::{Recorded, Slice, Sums};
 use crate::database::{Error, Fragile, Loan, Session};
 use crate::position::{Position, Timestamp};
 
 const END: &str = include_str!("sql/audit_end.sql");
 const TAKE: &str = include_str!("sql/audit_take.sql");
-const FOUND: &str = "UPDATE outbox.audit_slice SET sums = $3, row_count = $4 WHERE id = $1 AND sums = $2";
+const FOUND: &str = include_str!("sql/audit_found.sql");
 const NEXT: &str = include_str!("sql/audit_next.sql");
-const COMPARED: &str = "DELETE FROM outbox.audit_slice WHERE id = $1";
+const COMPARED: &str = "DELETE FROM outbox.audit_slice WHERE id = $1 AND checks = $2";
+const AT_REST: &str = include_str!("sql/audit_at_rest.sql");
 const TOO_OLD: &str = include_str!("sql/audit_too_old.sql");
-
-/// What an advance records.
-#[derive(Clone, Copy, Debug)]
-pub struct Audited<'a> {
-    /// The slice that goes on, and those that have ended.
-    pub recorded: &'a Recorded,
-    /// What the relay reads: of what another one passes, nothing is said.
-    pub reads: &'a str,
-}
 
 /// A slice that is to be compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +33,7 @@ pub struct EndedSlice {
     /// Whose it is.
     pub cursor: String,
     /// What the relay read that passed its rows.
-    pub reads: String,
+    pub reads: u64,
     /// After this place.
     pub after: Position,
     /// Up to this one.
@@ -46,17 +42,66 @@ pub struct EndedSlice {
     pub sums: Option<Sums>,
     /// How often it has been compared.
     pub checks: i32,
+    /// How long ago it ended.
+    pub age: Duration,
 }
 
-pub(super) async fn end(loan: &Fragile, cursor: &str, audited: &Audited<'_>) -> Result<(), Error> {
-    for slice in &audited.recorded.ended {
-        let statement = loan.prepare_cached(END).await?;
-        let (after, up_to) = (&slice.after, &slice.up_to);
-        let (rows, sums) = (row_count(&slice.sums), slice.sums.to_bytes());
-        let parameters: [&(dyn ToSql + Sync); 8] =
-            [&cursor, &audited.reads, &after.created_at, &after.id, &up_to.created_at, &up_to.id, &rows, &sums];
-        loan.execute(&statement, &parameters).await?;
+/// Writes what has ended; all is sent when this is asked for the first time, so that a commit may be sent behind it.
+pub(super) async fn end(
+    loan: &Fragile,
+    statement: Option<&Statement>,
+    cursor: &str,
+    recorded: Option<&Recorded>,
+) -> Result<(), tokio_postgres::Error> {
+    let (Some(statement), Some(recorded)) = (statement, recorded) else { return Ok(()) };
+    let writing = recorded.ended.iter().map(|slice| write(loan, statement, cursor, slice));
+    try_join_all(writing).await.map(drop)
+}
+
+/// The statement for that; none when nothing has ended.
+pub(super) async fn ending(
+    loan: &Fragile,
+    recorded: Option<&Recorded>,
+) -> Result<Option<Statement>, tokio_postgres::Error> {
+    match recorded {
+        Some(recorded) if !recorded.ended.is_empty() => Ok(Some(loan.prepare_cached(END).await?)),
+        Some(_) | None => Ok(None),
     }
+}
+
+async fn write(
+    loan: &Fragile,
+    statement: &Statement,
+    cursor: &str,
+    Slice { after, up_to, reads, sums, .. }: &Slice,
+) -> Result<(), tokio_postgres::Error> {
+    let (rows, sums) = (row_count(sums), sums.to_bytes());
+    let reads = i64::try_from(*reads).unwrap_or(i64::MAX);
+    let parameters: [&(dyn ToSql + Sync); 8] =
+        [&cursor, &reads, &after.created_at, &after.id, &up_to.created_at, &up_to.id, &rows, &sums];
+    loan.execute(statement, &parameters).await.map(drop)
+}
+
+/// Ends slices of these cursors that have been open for a minute although no advance follows: their last
+/// rows are to be compared, too. A cursor that a turn has locked is left to it.
+///
+/// # Errors
+/// The database's.
+pub async fn end_at_rest(loan: Loan, cursors: &[&str]) -> Result<(), Error> {
+    let connection = Fragile::new(loan);
+    connection.batch_execute("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE").await?;
+    let resting = connection.query(AT_REST, &[&cursors]).await?;
+    for row in &resting {
+        let name: &str = row.try_get(0)?;
+        let slice = row.try_get::<_, Option<&[u8]>>(1)?.and_then(Slice::from_bytes);
+        let is_current = |slice: &Slice| row.try_get(2).is_ok_and(|at: Timestamp| at == slice.up_to.created_at);
+        if let Some(slice) = slice.filter(|slice| is_current(slice) && slice.sums.rows() > 0) {
+            write(&connection, &connection.prepare_cached(END).await?, name, &slice).await?;
+        }
+        connection.execute("UPDATE outbox.cursor SET audit = NULL WHERE name = $1", &[&name]).await?;
+    }
+    connection.batch_execute(if resting.is_empty() { "ROLLBACK" } else { "COMMIT" }).await?;
+    connection.give_back();
     Ok(())
 }
 
@@ -81,11 +126,12 @@ pub async fn take(session: &Session, cursors: &[&str], lease: Duration) -> Resul
     Ok(Some(EndedSlice {
         id: row.try_get(0)?,
         cursor: row.try_get(1)?,
-        reads: row.try_get(2)?,
+        reads: u64::try_from(row.try_get::<_, i64>(2)?).unwrap_or_default(),
         after: place(row.try_get(3)?, row.try_get(4)?),
         up_to: place(row.try_get(5)?, row.try_get(6)?),
         sums: Sums::from_bytes(row.try_get(7)?),
         checks: row.try_get(8)?,
+        age: Duration::try_from_secs_f64(row.try_get(9)?).unwrap_or_default(),
     }))
 }
 
@@ -93,47 +139,68 @@ pub async fn take(session: &Session, cursors: &[&str], lease: Duration) -> Resul
 ///
 /// # Errors
 /// The database's.
-pub async fn compared(session: &Session, id: i64, next: Option<Duration>) -> Result<(), Error> {
+pub async fn compared(session: &Session, slice: &EndedSlice, next: Option<Duration>) -> Result<(), Error> {
+    let EndedSlice { id, checks, .. } = slice;
     match next {
-        Some(after) => session.execute(&session.prepare_cached(NEXT).await?, &[&id, &after.as_secs_f64()]).await?,
-        None => session.execute(&session.prepare_cached(COMPARED).await?, &[&id]).await?,
+        Some(after) => {
+            session.execute(&session.prepare_cached(NEXT).await?, &[id, checks, &after.as_secs_f64()]).await?
+        }
+        None => session.execute(&session.prepare_cached(COMPARED).await?, &[id, checks]).await?,
     };
     Ok(())
 }
 
-/// Makes letters of rows that the table has and the slice had not, and adds them to it. False when another has been quicker.
+/// Rows that a comparison has found, and what follows.
+#[derive(Clone, Copy, Debug)]
+pub struct Found<'a> {
+    /// The slice, and what it had.
+    pub slice: (i64, &'a Sums),
+    /// What it has with them.
+    pub with_them: &'a Sums,
+    /// The relations that were read: the table's own oid, then its own and its descendants'.
+    pub relations: (u32, &'a BTreeSet<u32>),
+    /// The letters.
+    pub late: &'a LateRows<'a>,
+    /// The halt, if that is the policy.
+    pub halt: Option<&'a Halting<'a>>,
+}
+
+/// Makes letters of rows that the table has and the slice had not, adds them to it, and halts the relay if that is the policy. False when
+/// another replica has been quicker, or an operator is to decide first: the relay is halted, or has not seen these relations yet.
 ///
 /// # Errors
 /// The database's; then nothing is written, or all of it.
 pub async fn found(
     loan: Loan,
-    slice: (i64, &Sums),
-    with_them: &Sums,
     cursor: &str,
-    late: &LateRows<'_>,
+    Found { slice: (id, had), with_them, relations: (root, others), late, halt }: Found<'_>,
     by: &str,
 ) -> Result<bool, Error> {
     let connection = Fragile::new(loan);
     connection
         .batch_execute("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SET LOCAL synchronous_commit TO on")
         .await?;
-    let (id, had) = (slice.0, slice.1.to_bytes());
-    let parameters: [&(dyn ToSql + Sync); 4] = [&id, &had, &with_them.to_bytes(), &row_count(with_them)];
+    let relations: Vec<u32> = std::iter::once(root).chain(others.iter().copied()).collect();
+    let (had, has) = (had.to_bytes(), with_them.to_bytes());
+    let parameters: [&(dyn ToSql + Sync); 5] = [&id, &had, &has, &row_count(with_them), &relations];
     let is_first = connection.execute(FOUND, &parameters).await? == 1;
     if is_first {
         dead_letter::note_late(&connection, cursor, late, by).await?;
+        if let Some(Halting { report, fingerprint }) = halt {
+            status::report(&connection, cursor, report, Some(fingerprint), Some(false)).await?;
+        }
     }
     connection.batch_execute(if is_first { "COMMIT" } else { "ROLLBACK" }).await?;
     connection.give_back();
     Ok(is_first)
 }
 
-/// Deletes slices of these cursors that could not be compared in time; how many of which cursor.
+/// Deletes slices that could not be compared in time; how many, of which cursor, have never been.
 ///
 /// # Errors
 /// The database's.
-pub async fn too_old(session: &Session, cursors: &[&str]) -> Result<Vec<(String, u64)>, Error> {
-    let rows = session.query(&session.prepare_cached(TOO_OLD).await?, &[&cursors]).await?;
+pub async fn too_old(session: &Session) -> Result<Vec<(String, u64)>, Error> {
+    let rows = session.query(&session.prepare_cached(TOO_OLD).await?, &[]).await?;
     let count =
         |row: &tokio_postgres::Row| Ok((row.try_get(0)?, u64::try_from(row.try_get::<_, i64>(1)?).unwrap_or(0)));
     rows.iter().map(count).collect::<Result<_, tokio_postgres::Error>>().map_err(Error::from)

@@ -145,7 +145,9 @@ impl LockedCursor {
         // What it knows of late rows holds for the same relations only.
         let same = adopt.is_none_or(|adoption| self.has_known(adoption));
         let keeps = snapshot.is_none() && same && self.swept.is_some() && self.is_behind(end.as_ref());
-        let parameters: [&(dyn ToSql + Sync); 11] = [
+        // Rows that are passed by being adopted, of a partition that was attached, and rows that come again are not late.
+        let goes_back = adopt.is_some() || self.is_behind(end.as_ref());
+        let parameters: [&(dyn ToSql + Sync); 12] = [
             &self.name,
             &created_at,
             &id,
@@ -157,6 +159,7 @@ impl LockedCursor {
             &sweeping.column,
             &snapshot,
             &keeps,
+            &goes_back,
         ];
         self.connection.batch_execute("SET LOCAL synchronous_commit TO on").await?;
         if let Some(late) = sweeping.late {
@@ -168,9 +171,10 @@ impl LockedCursor {
         if self.has_ahead && !self.goes_back(change, end.as_ref()) {
             ahead::keep(&self.connection, &self.name, (self.seek_applied, change.number)).await?;
         }
-        if adopt.is_some() {
-            // Rows that it passes by being adopted, of a partition that was attached, are not late.
+        if goes_back {
             audit_slices::forget(&self.connection, &self.name).await?;
+        }
+        if adopt.is_some() {
             // A replica that had not seen the new catalog yet may have halted again since the change was written.
             self.connection.execute(UNHALT, &[&self.name, &None::<&str>, &Adoption::CURES.as_slice()]).await?;
         }

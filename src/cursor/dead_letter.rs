@@ -103,6 +103,8 @@ pub struct LateRows<'a> {
     pub target: String,
     /// They wait for an operator.
     pub halts: bool,
+    /// A row whose letter was closed is another row by now; else it was delivered by that letter, or given up.
+    pub again: bool,
     /// What they are.
     pub error: ErrorReport<'a>,
 }
@@ -196,8 +198,9 @@ pub(super) async fn note_late(loan: &Fragile, cursor: &str, late: &LateRows<'_>,
     let transactions: Vec<&str> = late.rows.iter().map(|row| row.transaction.as_str()).collect();
     let state = if late.halts { "dead" } else { "redriving" };
     let error = status::json(&late.error);
-    let parameters: [&(dyn ToSql + Sync); 10] =
-        [&cursor, &late.source, &late.sink, &late.target, &state, &error, &by, &instants, &ids, &transactions];
+    let LateRows { source, sink, target, again, .. } = late;
+    let parameters: [&(dyn ToSql + Sync); 11] =
+        [&cursor, source, sink, target, &state, &error, &by, &instants, &ids, &transactions, again];
     loan.execute(&statement, &parameters).await?;
     Ok(())
 }

@@ -36,6 +36,9 @@ macro_rules! lock {
     };
 }
 
+/// The advance writes the table: who keeps others from that, by CREATE INDEX for example, is found before anything is published.
+const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; LOCK TABLE outbox.cursor IN ROW EXCLUSIVE MODE";
+
 const LOCK: &str = lock!("name = $1");
 /// Where an old snapshot keeps the dead versions of the row, the way by its name leads past all of them. Who advanced last
 /// knows where its newest version lies.
@@ -159,7 +162,7 @@ impl LockedCursor {
         // before the lock was taken is seen. Isolation and mode are explicit: a role's defaults do not count.
         let ((), row, control) = tokio::try_join!(
             biased;
-            loan.batch_execute("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"),
+            loan.batch_execute(BEGIN),
             loan.query_opt(&lock, &cursor),
             loan.query_one(&control, &names),
         )?;

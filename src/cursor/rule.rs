@@ -2,6 +2,7 @@
 
 use tokio_postgres::types::ToSql;
 
+use super::audit_slices;
 use super::lock::LockedCursor;
 use super::status::{self, ErrorReport};
 use crate::database::Error;
@@ -39,6 +40,8 @@ impl LockedCursor {
         if connection.execute(WEAKEN, &[&self.name, &rule, &back, &order]).await? != 1 {
             return Err(Error::Vanished(self.name));
         }
+        // Rows that come again are not late, and what was passed in another order is not between the same two places.
+        audit_slices::forget(connection, &self.name).await?;
         if let Some(back) = back {
             let from = self.position.as_ref().map(Position::to_string);
             let parameters: [&(dyn ToSql + Sync); 5] = [&by, &self.name, &rule, &from, &back];

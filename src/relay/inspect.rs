@@ -6,6 +6,7 @@ mod clock_step;
 pub mod diagnose;
 pub mod explain;
 pub mod facts;
+pub mod locked;
 pub mod observe;
 pub mod overview;
 pub mod planned;

@@ -138,7 +138,7 @@ impl Shape {
     pub fn reads(&self) -> String {
         let Stream { created_at, id, .. } = &self.config;
         let shard = self.shard.as_ref().map(|shard| format!(" {} {}/{}", shard.key, shard.number, shard.of));
-        format!("{} {created_at} {id}{}", self.root, shard.unwrap_or_default())
+        format!("{} {created_at} {id}{} {}", self.root, shard.unwrap_or_default(), self.order)
     }
 
     /// Whether positions that were reached by the shape before do not rest on what holds now: another rule, or one that is

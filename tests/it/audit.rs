@@ -247,6 +247,79 @@ async fn rows_that_an_operator_passes_and_those_of_another_table_are_in_no_slice
     assert_eq!(stage.owner.query_one(letters, &[]).await.unwrap().get::<_, i64>(0), 0);
 }
 
+// Guarantee: audit.again
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_that_come_again_are_not_taken_for_late() {
+    let stage = Stage::new("").await;
+    stage.fill(4).await;
+    let late = "INSERT INTO public.bookings (created_at, payload) \
+                SELECT created_at + interval '1 microsecond', 'late' FROM public.bookings WHERE id = 2";
+    run(&stage.owner, late).await;
+    let_slices_end(&stage.owner).await;
+    stage.insert(1).await;
+    stage.has_printed(5).await;
+    // The late row comes with the others, because an operator has them sent again.
+    let first: String =
+        stage.owner.query_one("SELECT to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"') FROM bookings WHERE id = 2", &[]).await.unwrap().get(0);
+    let (code, _, log) = outbox_relay(&stage.text, &["cursor", "seek", "a", "--at", &first, "--yes"]).await;
+    assert_eq!(code, Some(0), "{log}");
+    stage.has_printed(10).await;
+    let printed = stage.printed().len();
+    stage.compares(printed).await;
+    assert_eq!((stage.counted("late").await.as_str(), stage.counted("equal").await.as_str()), ("0", "1"));
+    assert!(!stage.printed().iter().any(|id| id.ends_with('*')), "{:?}", stage.printed());
+}
+
+// Guarantee: audit.rest
+#[tokio::test(flavor = "multi_thread")]
+async fn slice_of_a_table_that_rests_ends_by_itself() {
+    let stage = Stage::new("").await;
+    stage.fill(4).await;
+    let late = "INSERT INTO public.bookings (created_at, payload) \
+                SELECT created_at + interval '1 microsecond', 'late' FROM public.bookings WHERE id = 2";
+    run(&stage.owner, late).await;
+    run(&stage.owner, "UPDATE outbox.cursor SET advanced_at = advanced_at - interval '1 minute'").await;
+    stage.compares_again().await;
+    stage.has_printed(5).await;
+    assert_eq!(stage.printed()[4], "5*");
+}
+
+// Guarantee: audit.attached
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_of_a_partition_that_is_attached_wait_for_an_operator() {
+    let database = database().await;
+    let owner = database.connect("postgres").await;
+    let table = "CREATE TABLE public.bookings (id bigint GENERATED ALWAYS AS IDENTITY, created_at timestamptz NOT NULL DEFAULT clock_timestamp(), \
+                 payload text, UNIQUE (created_at, id)) PARTITION BY RANGE (id); \
+                 CREATE TABLE public.low PARTITION OF public.bookings FOR VALUES FROM (1) TO (100); \
+                 GRANT SELECT ON public.bookings, public.low TO relay";
+    run(&owner, table).await;
+    let text = toml(&database, "relay", None, &stdout_relay("a", ""));
+    let process = Process::spawn(&text, &["run"]);
+    let stage = Stage { database, owner, text, process };
+    stage.fill(4).await;
+    let_slices_end(&stage.owner).await;
+    stage.insert(1).await;
+    stage.has_printed(5).await;
+    let attached = "CREATE TABLE public.high (LIKE public.bookings INCLUDING DEFAULTS INCLUDING CONSTRAINTS); \
+                    GRANT SELECT ON public.high TO relay; \
+                    INSERT INTO public.high SELECT id + 100, created_at, payload FROM public.bookings WHERE id IN (2, 3); \
+                    ALTER TABLE public.bookings ATTACH PARTITION public.high FOR VALUES FROM (100) TO (200); \
+                    UPDATE outbox.audit_slice SET check_at = clock_timestamp()";
+    run(&stage.owner, attached).await;
+    let halted = async || standing(&stage.owner, "a").await.is_some_and(|(_, halted, ..)| halted);
+    eventually(LOOKS * 2, halted).await;
+    let letters = "SELECT count(*) FROM outbox.dead_letter";
+    assert_eq!(stage.owner.query_one(letters, &[]).await.unwrap().get::<_, i64>(0), 0);
+    let (code, _, log) = outbox_relay(&stage.text, &["cursor", "adopt", "a", "--yes"]).await;
+    assert_eq!(code, Some(0), "{log}");
+    stage.insert(1).await;
+    stage.has_printed(6).await;
+    stage.compares(6).await;
+    assert_eq!((stage.counted("late").await.as_str(), stage.counted("equal").await.as_str()), ("0", "1"));
+    drop(stage.database);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_recorded_where_the_audit_is_off() {
     let database = database().await;

@@ -338,7 +338,9 @@ async fn http_receiver_is_shown_the_certificate_that_stands_in_the_files_now() {
     book().await;
     let without = Process::spawn(&relay(""), &["run"]);
     // By TLS 1.3 the connection is there before the receiver refuses it.
-    println!("{}", error("broken").await);
+    let refused = error("client_certificate_refused").await;
+    println!("{refused}");
+    assert!(refused["hint"].as_str().unwrap().contains("cert_file"), "{refused}");
     drop(without);
     assert!(receiver.shown().is_empty());
 

@@ -50,6 +50,7 @@ mod lanes;
 mod late_rows;
 mod listener;
 mod lock_kill;
+mod locked_tables;
 mod log_pipe;
 mod log_repeats;
 mod losses;

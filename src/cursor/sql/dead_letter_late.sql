@@ -1,5 +1,5 @@
 -- Rows that came late, in order. One that has an open letter is waited for already; one whose letter is closed is another row
--- under its id by now.
+-- under its id by now, if that is known ($11).
 INSERT INTO outbox.dead_letter AS d (cursor, source, created_at, message_id, sink, target, fields, field_values, error, attempts,
     state, dead_lettered_by)
 SELECT $1, $2, u.created_at, u.id, $3, $4, '{}', '{}',
@@ -12,4 +12,4 @@ ON CONFLICT (cursor, created_at, message_id) DO UPDATE SET source = excluded.sou
     target = excluded.target, key = NULL, payload = NULL, fields = excluded.fields, field_values = excluded.field_values,
     error = excluded.error, state = excluded.state, dead_lettered_at = pg_catalog.clock_timestamp(),
     dead_lettered_by = excluded.dead_lettered_by, requested_at = NULL, requested_by = NULL, resolved_at = NULL, resolved_by = NULL
-WHERE d.state IN ('redriven', 'discarded')
+WHERE d.state IN ('redriven', 'discarded') AND $11::boolean

@@ -296,9 +296,18 @@ fn a_prepared_transaction_needs_its_own_end() {
 
 #[test]
 fn a_lock_that_does_not_advance_names_its_process() {
-    let lock = Lock { by: "r1".to_owned(), pid: 99, age_seconds: Some(4.0) };
+    let lock = Lock { by: "r1".to_owned(), pid: 99, age_seconds: Some(4.0), waits_for_standby: false };
     let facts = CursorFacts { lock: Some(lock), ..facts() };
     says(&facts, "lock_held", false, &["held by r1 (pid 99) for 4 s"], &["SELECT pg_terminate_backend(99);"]);
+}
+
+#[test]
+fn a_commit_that_waits_for_a_standby_is_not_to_be_ended() {
+    let lock = Lock { by: "r1".to_owned(), pid: 99, age_seconds: Some(32.0), waits_for_standby: true };
+    let facts = CursorFacts { lock: Some(lock), ..facts() };
+    let look = ["SELECT pid, application_name, state, sync_state, flush_lsn FROM pg_stat_replication;"];
+    says(&facts, "lock_held", false, &["r1 (pid 99) waits for a synchronous standby"], &look);
+    assert!(!why(&facts).advice.iter().any(|line| line.contains("pg_terminate_backend")));
 }
 
 #[test]

@@ -204,4 +204,6 @@ pub struct Lock {
     pub pid: i32,
     /// How long its transaction has been open, where that can be read.
     pub age_seconds: Option<f64>,
+    /// Its commit waits for a synchronous standby of the server.
+    pub waits_for_standby: bool,
 }

@@ -11,7 +11,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::audit::{self, Comparison, Difference, Sums, compare, element};
-use crate::cursor::audit_slices::{self, EndedSlice};
+use crate::cursor::Halting;
+use crate::cursor::audit_slices::{self, EndedSlice, Found};
+use crate::cursor::dead_letter::LateRows;
 use crate::database::{Error, Session, Sessions};
 use crate::late::LateRow;
 use crate::metrics::{self, AuditResult};
@@ -22,6 +24,7 @@ use crate::relay::setup::fingerprint::fingerprint;
 use crate::relay::setup::prepare;
 use crate::relay::stream::late_rows;
 use crate::relay::{Config, Guarantee, OnLateRow};
+use crate::sink::Failure;
 use crate::source::range::{self, Bounds, PlacedRow, Way};
 use crate::source::shape::Shape;
 
@@ -73,14 +76,15 @@ async fn pass(engine: &Engine, sessions: &Sessions, relays: &[Config]) -> Result
         return Ok(());
     }
     let probe = engine.probe.session().await?;
-    let skipped = audit_slices::too_old(&probe, &names).await?;
+    let skipped = audit_slices::too_old(&probe).await?;
     if !skipped.is_empty() {
         let slices: u64 = skipped.iter().map(|(_, slices)| slices).sum();
-        tracing::warn!(slices, "what was passed more than two hours ago is not compared with the table any more");
+        tracing::warn!(slices, "what was passed more than a day ago is not compared with the table any more");
         for (cursor, slices) in skipped {
             metrics::audited(&cursor, AuditResult::Skipped, slices);
         }
     }
+    audit_slices::end_at_rest(engine.connection().await?, &names).await?;
     let Some(mut slice) = audit_slices::take(&probe, &names, LEASE).await? else { return Ok(()) };
     let mut pass = Pass { engine, relays, reader: sessions.open().await?, shapes: HashMap::new() };
     loop {
@@ -94,8 +98,8 @@ async fn pass(engine: &Engine, sessions: &Sessions, relays: &[Config]) -> Result
                 ?result,
                 "slice compared"
             );
-            let next = usize::try_from(slice.checks).ok().and_then(|checks| AGAIN.get(checks));
-            audit_slices::compared(&probe, slice.id, next.copied().filter(|_| result != AuditResult::Over)).await?;
+            let next = AGAIN.into_iter().find(|after| *after > slice.age && result != AuditResult::Over);
+            audit_slices::compared(&probe, &slice, next).await?;
         }
         tokio::time::sleep((begun.elapsed() * PAUSE).min(LONGEST_PAUSE)).await;
         match audit_slices::take(&probe, &names, LEASE).await? {
@@ -113,7 +117,7 @@ impl Pass<'_> {
         };
         let Some(shape) = self.shape(config).await? else { return Ok(None) };
         // Another table under the name, or late rows are found by their transaction from now on.
-        let same = shape.reads() == slice.reads && shape.sweep.is_none();
+        let same = element(&shape.reads()) == slice.reads && shape.sweep.is_none();
         let Some(delivered) = slice.sums.as_ref().filter(|_| same) else { return Ok(Some(AuditResult::Over)) };
         let bounds = Bounds { after: slice.after.clone(), up_to: slice.up_to.clone() };
         let mut table = Sums::default();
@@ -127,18 +131,21 @@ impl Pass<'_> {
         let late = self.late(&shape, &bounds, delivered, difference.as_ref()).await?;
         // Rows were read by the table's name: another relation may have come under it since its shape was read.
         self.shapes.clear();
-        if self.shape(config).await?.is_none_or(|now| now.reads() != slice.reads) {
+        let now = self.shape(config).await?;
+        let Some(now) = now.filter(|now| element(&now.reads()) == slice.reads && now.sweep.is_none()) else {
             return Ok(None);
-        }
-        Ok(Some(match late {
-            Some(late) => self.write_down(config, slice, delivered, &late).await?,
+        };
+        match late {
+            Some(late) => self.write_down(config, &now, (slice, delivered), &late).await,
             None if table.rows() > delivered.rows() => {
                 unnamed(config, slice, table.rows() - delivered.rows());
-                AuditResult::Unnamed
+                Ok(Some(AuditResult::Unnamed))
             }
-            // Rows were deleted or changed, so many that it cannot be told whether others are missing.
-            None => AuditResult::Unclear,
-        }))
+            None => {
+                unclear(config, slice);
+                Ok(Some(AuditResult::Unclear))
+            }
+        }
     }
 
     /// The table's shape, read once in a pass; none when it cannot be read now, which the relay itself says.
@@ -201,36 +208,50 @@ impl Pass<'_> {
         Ok((sums == table).then_some(late))
     }
 
+    /// None when another replica, or an operator, is to be waited for.
     async fn write_down(
         &self,
         config: &Config,
-        slice: &EndedSlice,
-        delivered: &Sums,
+        shape: &Shape,
+        (slice, delivered): (&EndedSlice, &Sums),
         late: &[LateRow],
-    ) -> Result<AuditResult, Error> {
+    ) -> Result<Option<AuditResult>, Error> {
         let mut with_them = delivered.clone();
         late.iter().filter_map(|row| row.position.id.as_deref()).for_each(|id| with_them.add(element(id)));
-        let letters = late_rows::letters(config, late);
+        let letters = LateRows { again: false, ..late_rows::letters(config, late) };
+        let failure = (config.on_late_row == OnLateRow::Halt).then(|| late_rows::halt(&config.name, late));
+        let fingerprint = fingerprint(config);
+        let halt =
+            failure.as_ref().map(|failure| Halting { report: report::error(failure, None), fingerprint: &fingerprint });
+        let found = Found {
+            slice: (slice.id, delivered),
+            with_them: &with_them,
+            relations: (shape.root, &shape.descendants),
+            late: &letters,
+            halt: halt.as_ref(),
+        };
         let (loan, by) = (self.engine.connection().await?, &self.engine.replica);
-        if !audit_slices::found(loan, (slice.id, delivered), &with_them, &config.name, &letters, by).await? {
-            return Ok(AuditResult::Equal);
+        if !audit_slices::found(loan, &config.name, found, by).await? {
+            return Ok(None);
         }
         metrics::late_rows(&config.name, late.len());
         late_rows::tell(&config.name, late);
-        if config.on_late_row == OnLateRow::Halt {
-            let failure = late_rows::halt(&config.name, late);
-            tracing::error!(
-                cursor = config.name,
-                code = failure.code,
-                error = failure.message,
-                hint = failure.hint,
-                "relay halted"
-            );
-            let error = report::error(&failure, None);
-            report::write(self.engine, &config.name, &error, Some(&fingerprint(config)), Some(false)).await;
+        if let Some(Failure { code, message, hint, .. }) = &failure {
+            tracing::error!(cursor = config.name, code, error = message, hint, "relay halted");
         }
-        Ok(AuditResult::Late)
+        Ok(Some(AuditResult::Late))
     }
+}
+
+/// So many rows were deleted or changed that it cannot be told whether others are missing.
+fn unclear(config: &Config, slice: &EndedSlice) {
+    tracing::warn!(
+        cursor = config.name,
+        after = %slice.after,
+        up_to = %slice.up_to,
+        hint = "Keep rows for more than an hour after their delivery, if the comparison is to tell anything",
+        "so many passed rows were deleted or changed that it cannot be told whether others are missing"
+    );
 }
 
 /// Rows are missing, and which ones cannot be told.

@@ -157,6 +157,7 @@ pub(in crate::relay) fn letters<'a>(config: &Config, rows: &'a [LateRow]) -> Lat
         sink: config.sink.kind(),
         target: config.sink.target(),
         halts,
+        again: true,
         error: if halts { WAITING } else { DELIVERED },
     }
 }

@@ -20,6 +20,8 @@ pub(in crate::sink) const LONGEST_PAUSE: Duration = Duration::from_secs(15 * 60)
 pub(in crate::sink) enum Answer {
     /// No connection: nothing was sent.
     NotSent(String),
+    /// The receiver has refused the client's certificate: it has read nothing of the request.
+    CertificateRefused(String),
     /// No connection, because the address filter allows none.
     Blocked(String),
     /// No answer in time.
@@ -55,15 +57,26 @@ impl From<&reqwest::Error> for Answer {
         if let Some(blocked) = blocked(error) {
             return Self::Blocked(blocked.to_string());
         }
+        // Under TLS 1.3 the refusal comes when the request is on its way already.
+        let why = reason(error);
+        if is_certificate_alert(&why) {
+            return Self::CertificateRefused(why);
+        }
         // The order counts: a time-out while connecting is both.
         if error.is_connect() || error.is_builder() {
-            Self::NotSent(reason(error))
+            Self::NotSent(why)
         } else if error.is_timeout() {
             Self::TimedOut
         } else {
-            Self::Broken(reason(error))
+            Self::Broken(why)
         }
     }
+}
+
+/// Whether TLS ended with an alert about the client's certificate (RFC 8446, section 6.2): OpenSSL names it by its number.
+fn is_certificate_alert(reason: &str) -> bool {
+    let number = reason.split("SSL alert number ").nth(1).map(|rest| rest.split(|c: char| !c.is_ascii_digit()).next());
+    matches!(number.flatten().and_then(|number| number.parse().ok()), Some(42..=46 | 48 | 49 | 116_u8))
 }
 
 /// The address filter's refusal, when that is what ended the request.
@@ -108,17 +121,18 @@ pub(super) async fn body(mut response: Response) -> Vec<u8> {
 pub(in crate::sink) fn classify(answer: Answer, target: &str) -> Option<Failure> {
     let subject = subject(&answer);
     Some(match answer {
-        Answer::NotSent(reason) => Failure {
-            class: Class::Retry,
-            ambiguous: false,
-            subject,
-            code: String::from("connect"),
-            message: format!("{target} cannot be reached: {reason}"),
-            hint: "Check that the receiver is up and its name and certificate are right; SSL_CERT_FILE names a file of \
-                   authorities instead of the system's"
-                .to_owned(),
-            retry_after: None,
-        },
+        Answer::NotSent(reason) => unsent(
+            "connect",
+            format!("{target} cannot be reached: {reason}"),
+            "Check that the receiver is up and its name and certificate are right; the sink's ca_file, or without it the variable \
+             SSL_CERT_FILE, names a file of authorities instead of the system's",
+        ),
+        Answer::CertificateRefused(reason) => unsent(
+            "client_certificate_refused",
+            format!("{target} does not take this client's certificate, or misses one: {reason}"),
+            "Write cert_file and key_file of a certificate that the receiver takes; both are read at each connection, and the relay goes \
+             on by itself",
+        ),
         // A name can resolve to another address later. But either this address is meant, and the operator must allow it, or
         // someone leads the relay into its own network: a retry would give each new address an attempt, and hide it among
         // outages.
@@ -195,6 +209,11 @@ fn status_class(status: u16) -> Option<(Class, bool, &'static str)> {
     })
 }
 
+/// The receiver has read nothing of the request.
+fn unsent(code: &str, message: String, hint: &str) -> Failure {
+    Failure::of(Class::Retry, code, message, hint).about(Subject::Receiver)
+}
+
 fn subject(answer: &Answer) -> Subject {
     match answer {
         Answer::Status { status: 404, verdict: None, .. } => Subject::Missing,
@@ -202,9 +221,12 @@ fn subject(answer: &Answer) -> Subject {
         // A provider may ask for fewer requests in a verdict of its own.
         Answer::Status { status: 429, .. } => Subject::TooMany,
         Answer::Status { status: 400..=499, verdict: Some(_), .. } => Subject::Message,
-        Answer::Status { .. } | Answer::NotSent(_) | Answer::Blocked(_) | Answer::TimedOut | Answer::Broken(_) => {
-            Subject::Receiver
-        }
+        Answer::Status { .. }
+        | Answer::NotSent(_)
+        | Answer::CertificateRefused(_)
+        | Answer::Blocked(_)
+        | Answer::TimedOut
+        | Answer::Broken(_) => Subject::Receiver,
     }
 }
 
@@ -212,7 +234,13 @@ fn subject(answer: &Answer) -> Subject {
 #[must_use]
 pub fn known_errors() -> Vec<KnownError> {
     let none = String::new;
-    let ends = [Answer::NotSent(none()), Answer::Blocked(none()), Answer::TimedOut, Answer::Broken(none())];
+    let ends = [
+        Answer::NotSent(none()),
+        Answer::CertificateRefused(none()),
+        Answer::Blocked(none()),
+        Answer::TimedOut,
+        Answer::Broken(none()),
+    ];
     let ends = ends.into_iter().filter_map(|end| classify(end, "")).map(|failure| {
         let phase = if failure.ambiguous { Phase::Unknown } else { Phase::Unsent };
         KnownError { codes: format!("`{}`", failure.code), class: failure.class, phase, hint: failure.hint }

@@ -100,6 +100,20 @@ fn unconfirmed(facts: &CursorFacts, standby: &Holder) -> Why {
 
 pub(super) fn stuck(facts: &CursorFacts) -> Why {
     let name = &facts.name;
+    if let Some(lock) = facts.lock.as_ref().filter(|lock| lock.waits_for_standby) {
+        let sentence = format!(
+            "the commit of {name} by {} (pid {}) waits for a synchronous standby of the server {}{}",
+            lock.by,
+            lock.pid,
+            age(lock.age_seconds),
+            left(facts)
+        );
+        return answer("lock_held", false, sentence)
+            .then("Nothing is repeated: the commit is there, and is answered when the standby has it. Which standbys there are:")
+            .then("SELECT pid, application_name, state, sync_state, flush_lsn FROM pg_stat_replication;")
+            .then("Bring the standby back, or take it from the setting:")
+            .then("SHOW synchronous_standby_names;");
+    }
     if let Some(lock) = &facts.lock {
         let sentence = format!(
             "the lock of {name} is held by {} (pid {}) {}, and it does not advance{}",

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Turn;
-use crate::audit::{Move, Recorded};
+use crate::audit::{Move, Recorded, element};
 use crate::cursor::ahead::Beyond;
-use crate::cursor::audit_slices::Audited;
 use crate::cursor::dead_letter::DeadLetter;
 use crate::cursor::{Advance, ErrorReport, LockedCursor};
 use crate::database::Error;
@@ -160,7 +159,7 @@ impl Turn<'_> {
             parked: parked.rows,
             beyond,
             late,
-            audit: Some(Audited { recorded, reads: &shape.reads() }),
+            audit: Some(recorded),
             by: &self.engine.replica,
         };
         let letters = advance.dead.len();
@@ -184,9 +183,9 @@ impl Turn<'_> {
         let all = self.ready.audits() && relayed.withheld.passed(passed) == 0;
         let sums = if all { relayed.kept.sums(passed) } else { None };
         let now = self.sighting.horizon.observed_at;
-        let from = cursor.position.as_ref();
+        let (from, reads) = (cursor.position.as_ref(), element(&self.ready.shape.reads()));
         end.map_or_else(Recorded::default, |to| {
-            Recorded::of(cursor.audit.clone(), Move { from, to, passed: sums.as_ref(), now })
+            Recorded::of(cursor.audit.clone(), Move { from, to, reads, passed: sums.as_ref(), now })
         })
     }
 
