@@ -35,6 +35,14 @@ struct Made {
     connector: TlsConnector,
 }
 
+/// Whether TLS has ended with an alert of the server's about the client's certificate (RFC 8446, section 6.2): OpenSSL's `words` for it have
+/// its number.
+pub(crate) fn refuses_certificate(words: &str) -> bool {
+    let number =
+        words.split("SSL alert number ").nth(1).and_then(|rest| rest.split(|c: char| !c.is_ascii_digit()).next());
+    matches!(number.and_then(|number| number.parse().ok()), Some(42..=46 | 48 | 49 | 116_u8))
+}
+
 /// A connector that trusts the authorities of a file, or the system's without one. The file is read each time, so that a new
 /// authority needs no restart; the system's are read once. Where nothing is verified, the file may hold none.
 ///

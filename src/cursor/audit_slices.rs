@@ -94,8 +94,7 @@ pub async fn end_at_rest(loan: Loan, cursors: &[&str]) -> Result<(), Error> {
     for row in &resting {
         let name: &str = row.try_get(0)?;
         let slice = row.try_get::<_, Option<&[u8]>>(1)?.and_then(Slice::from_bytes);
-        let is_current = |slice: &Slice| row.try_get(2).is_ok_and(|at: Timestamp| at == slice.up_to.created_at);
-        if let Some(slice) = slice.filter(|slice| is_current(slice) && slice.sums.rows() > 0) {
+        if let Some(slice) = slice.filter(|slice| slice.sums.rows() > 0) {
             write(&connection, &connection.prepare_cached(END).await?, name, &slice).await?;
         }
         connection.execute("UPDATE outbox.cursor SET audit = NULL WHERE name = $1", &[&name]).await?;

@@ -146,7 +146,7 @@ impl LockedCursor {
         let same = adopt.is_none_or(|adoption| self.has_known(adoption));
         let keeps = snapshot.is_none() && same && self.swept.is_some() && self.is_behind(end.as_ref());
         // Rows that are passed by being adopted, of a partition that was attached, and rows that come again are not late.
-        let goes_back = adopt.is_some() || self.is_behind(end.as_ref());
+        let again = adopt.is_some() || self.goes_back(change, end.as_ref());
         let parameters: [&(dyn ToSql + Sync); 12] = [
             &self.name,
             &created_at,
@@ -159,7 +159,7 @@ impl LockedCursor {
             &sweeping.column,
             &snapshot,
             &keeps,
-            &goes_back,
+            &again,
         ];
         self.connection.batch_execute("SET LOCAL synchronous_commit TO on").await?;
         if let Some(late) = sweeping.late {
@@ -171,7 +171,7 @@ impl LockedCursor {
         if self.has_ahead && !self.goes_back(change, end.as_ref()) {
             ahead::keep(&self.connection, &self.name, (self.seek_applied, change.number)).await?;
         }
-        if goes_back {
+        if again {
             audit_slices::forget(&self.connection, &self.name).await?;
         }
         if adopt.is_some() {

@@ -36,8 +36,8 @@ macro_rules! lock {
     };
 }
 
-/// The advance writes the table: who keeps others from that, by CREATE INDEX for example, is found before anything is published.
-const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; LOCK TABLE outbox.cursor IN ROW EXCLUSIVE MODE";
+/// The advance writes the tables: who keeps others from that, by CREATE INDEX for example, is found before anything is published.
+const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; LOCK TABLE outbox.cursor, outbox.audit_slice IN ROW EXCLUSIVE MODE";
 
 const LOCK: &str = lock!("name = $1");
 /// Where an old snapshot keeps the dead versions of the row, the way by its name leads past all of them. Who advanced last

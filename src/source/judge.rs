@@ -25,6 +25,9 @@ mod stamp;
 
 pub use columns::precision;
 
+/// The code of a table that a logical subscription writes.
+pub const SUBSCRIBED: &str = "table_subscribed";
+
 /// What is made of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
@@ -86,7 +89,9 @@ fn kind(table: &Table, config: &Stream, findings: &mut Vec<Finding>) {
             "is written by a logical subscription ({}), which keeps the publisher's created_at",
             table.subscribed.join(", ")
         );
-        refuse("table_subscribed", what, "Run the relay on the publisher.");
+        let fix = "Run the relay on the publisher. If the subscription is only dropped, rows that it has written may lie behind the \
+                   position, and are not delivered: compare them with what was delivered, then `outbox-relay cursor resume NAME`.";
+        refuse(SUBSCRIBED, what, fix);
     }
     if table.persistence == "u" {
         let message = format!("{name} is unlogged: a crash of PostgreSQL empties it");

@@ -20,9 +20,9 @@ async fn run(client: &Client, sql: &str) {
 }
 
 /// The slice that is open ends with the next advance, as after a minute: it begins in the year 2000.
-async fn let_slices_end(owner: &Client) {
+async fn let_slices_end(owner: &Client) -> u64 {
     let begun = "overlay(audit PLACING '\\x0000000000000000'::bytea FROM 2 FOR 8)";
-    run(owner, &format!("UPDATE outbox.cursor SET audit = {begun} WHERE audit IS NOT NULL")).await;
+    owner.execute(&format!("UPDATE outbox.cursor SET audit = {begun} WHERE audit IS NOT NULL"), &[]).await.unwrap()
 }
 
 /// All that have ended are due, as after a minute.
@@ -75,7 +75,8 @@ impl Stage {
 
     /// The open slice has ended, with one row more, and has been compared.
     async fn compares(&self, printed: usize) {
-        let_slices_end(&self.owner).await;
+        // A row is printed before the advance that records it.
+        eventually(PATIENCE, async || let_slices_end(&self.owner).await > 0).await;
         self.insert(1).await;
         self.has_printed(printed + 1).await;
         self.compares_again().await;

@@ -29,6 +29,8 @@ struct Shared {
     given: usize,
     /// The receiver refuses every token.
     refuses: bool,
+    /// It refuses this body, whatever token comes with it.
+    refused_body: Option<String>,
     /// Tokens that the receiver accepts, and the last one that it has accepted.
     valid: BTreeSet<String>,
     shown: String,
@@ -78,7 +80,8 @@ async fn rows(State(inside): State<Inside>, headers: HeaderMap, body: String) ->
     let mut inside = inside.lock().unwrap();
     let shown = headers.get("authorization").and_then(|value| value.to_str().ok()).unwrap_or_default();
     let shown = shown.strip_prefix("Bearer ").filter(|token| inside.valid.contains(*token));
-    if let Some(token) = shown.filter(|_| !inside.refuses) {
+    let is_taken = !inside.refuses && inside.refused_body.as_ref() != Some(&body);
+    if let Some(token) = shown.filter(|_| is_taken) {
         token.clone_into(&mut inside.shown);
         inside.accepted.push(body);
         StatusCode::OK
@@ -191,6 +194,25 @@ async fn tokens_are_renewed_and_rows_of_revoked_ones_are_sent_with_the_next() {
     let log = process.log();
     assert!(!log.contains("s3cret") && !log.contains("token-1"), "{log}");
     assert!(!log.contains("relay halted"), "{log}");
+}
+
+// Guarantee: secrets.oauth2
+#[tokio::test(flavor = "multi_thread")]
+async fn row_that_is_refused_with_every_token_halts_although_others_are_accepted() {
+    let stage = Stage::start(3600).await;
+    stage.see(|inside| inside.refused_body = Some("3".to_owned()));
+    let lanes = "[relay.turn]\nin_flight = 10\nlane = \"payload\"\n";
+    let text = format!("{}{lanes}", stage.stream());
+    let _process = Process::spawn(&text, &["run"]);
+    let mut rows = 0;
+    eventually(PATIENCE * 4, async || {
+        rows += 1;
+        stage.book(rows).await;
+        stage.code().await.as_deref() == Some("http_401")
+    })
+    .await;
+    assert!(standing(&stage.owner, "h").await.unwrap().1, "halted");
+    assert!(stage.see(|inside| inside.given) <= 3, "no token after token is thrown away");
 }
 
 // Guarantee: secrets.oauth2

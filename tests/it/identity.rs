@@ -6,6 +6,7 @@ mod order;
 mod refused;
 mod relation;
 mod standing;
+mod subscribed;
 
 use outbox_relay::position::Timestamp;
 use tokio_postgres::Client;

@@ -68,7 +68,7 @@ pub(super) async fn run(config: &Config, args: &Args) -> anyhow::Result<ExitCode
 /// Which lock on a table the question has waited for in vain; none when it failed otherwise.
 async fn waiting(config: &Config, relay: Option<&relay::Config>, name: &str, error: &anyhow::Error) -> Option<Why> {
     let state = error.downcast_ref::<Error>().and_then(Error::state)?;
-    if ![SqlState::LOCK_NOT_AVAILABLE, SqlState::QUERY_CANCELED].contains(state) {
+    if *state != SqlState::LOCK_NOT_AVAILABLE {
         return None;
     }
     let tables: Vec<String> = relay.map(|relay| relay.source.table().to_string()).into_iter().collect();

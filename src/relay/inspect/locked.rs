@@ -21,6 +21,8 @@ pub struct TableLock {
     pub age_seconds: Option<f64>,
     /// The prepared transaction.
     pub gid: Option<String>,
+    /// It has it; else it waits for it, and others wait behind it.
+    pub granted: bool,
 }
 
 impl TableLock {
@@ -35,7 +37,8 @@ impl TableLock {
             (None, Some(gid)) => format!("the prepared transaction {gid}"),
             (None, None) => "a prepared transaction".to_owned(),
         };
-        format!("{who} has {} on {}", self.mode, self.table)
+        let has = if self.granted { "has" } else { "waits, before all others, for" };
+        format!("{who} {has} {} on {}", self.mode, self.table)
     }
 
     /// What ends it.
@@ -63,6 +66,7 @@ pub async fn locks(session: &Session, tables: &[String]) -> Result<Vec<TableLock
             application: row.try_get(3)?,
             age_seconds: row.try_get(4)?,
             gid: row.try_get(5)?,
+            granted: row.try_get(6)?,
         })
     };
     rows.iter().map(lock).collect::<Result<_, tokio_postgres::Error>>().map_err(Error::from)
@@ -102,6 +106,7 @@ mod tests {
             application: Some("psql".to_owned()),
             age_seconds: Some(31.6),
             gid: None,
+            granted: true,
         }
     }
 
@@ -117,6 +122,8 @@ mod tests {
         let told = why("b", &[prepared]).expect("a reason");
         assert!(told.sentence.contains("the prepared transaction it's has"), "{}", told.sentence);
         assert_eq!(told.advice[1], "ROLLBACK PREPARED 'it''s';");
+        let waiting = why("b", &[TableLock { granted: false, ..lock() }]).expect("a reason");
+        assert!(waiting.sentence.contains("waits, before all others, for AccessExclusiveLock"), "{}", waiting.sentence);
         assert_eq!(why("b", &[]), None);
     }
 }

@@ -180,6 +180,11 @@ fn unanswered(step: Step, word: &str, what: String) -> Failure {
             format!("smtp_{word}_after_data"),
             "The server may have taken the mail: look for its Message-ID in the server's log",
         ),
+        (false, "timeout") if step == Step::Greeting => (
+            "smtp_timeout".to_owned(),
+            "See whether the server is slow, or raise timeout; a server that speaks TLS from the first byte (port 465) says nothing before: \
+             it needs security = \"tls\"",
+        ),
         (false, "timeout") => ("smtp_timeout".to_owned(), "See whether the server is slow, or raise timeout"),
         (false, _) => (
             format!("smtp_{word}"),

@@ -3,6 +3,7 @@
 //! Messages name the receiver by scheme, host and port only: paths, queries and bodies hold a row's values.
 
 use std::error::Error;
+use std::fmt::Write as _;
 use std::time::{Duration, SystemTime};
 
 use reqwest::Response;
@@ -14,6 +15,9 @@ use crate::sink::{Class, Failure, KnownError, Phase, Subject};
 const ANSWER_LIMIT: usize = 64 << 10;
 /// The longest pause that a receiver can ask for.
 pub(in crate::sink) const LONGEST_PAUSE: Duration = Duration::from_secs(15 * 60);
+
+/// A pause that the receiver asks for is told from here on.
+const WORTH_TELLING: Duration = Duration::from_secs(5);
 
 /// How a request ended, other than by 2xx.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,7 +63,7 @@ impl From<&reqwest::Error> for Answer {
         }
         // Under TLS 1.3 the refusal comes when the request is on its way already.
         let why = reason(error);
-        if is_certificate_alert(&why) {
+        if crate::tls::refuses_certificate(&why) {
             return Self::CertificateRefused(why);
         }
         // The order counts: a time-out while connecting is both.
@@ -71,12 +75,6 @@ impl From<&reqwest::Error> for Answer {
             Self::Broken(why)
         }
     }
-}
-
-/// Whether TLS ended with an alert about the client's certificate (RFC 8446, section 6.2): OpenSSL names it by its number.
-fn is_certificate_alert(reason: &str) -> bool {
-    let number = reason.split("SSL alert number ").nth(1).map(|rest| rest.split(|c: char| !c.is_ascii_digit()).next());
-    matches!(number.flatten().and_then(|number| number.parse().ok()), Some(42..=46 | 48 | 49 | 116_u8))
 }
 
 /// The address filter's refusal, when that is what ended the request.
@@ -182,15 +180,13 @@ pub(in crate::sink) fn classify(answer: Answer, target: &str) -> Option<Failure>
 /// The failure of a status whose body says nothing more.
 fn of_status(status: u16, retry_after: Option<Duration>, subject: Subject, target: &str) -> Option<Failure> {
     let (class, ambiguous, hint) = status_class(status)?;
-    Some(Failure {
-        class,
-        ambiguous,
-        subject,
-        code: format!("http_{status}"),
-        message: format!("{target} answered {status}"),
-        hint: hint.to_owned(),
-        retry_after: retry_after.filter(|_| class == Class::Retry),
-    })
+    let retry_after = retry_after.filter(|_| class == Class::Retry);
+    let (mut message, mut hint) = (format!("{target} answered {status}"), hint.to_owned());
+    if let Some(pause) = retry_after.filter(|pause| *pause >= WORTH_TELLING) {
+        let _ = write!(message, " and asks for a pause of {} s", pause.as_secs());
+        hint.push_str(". This replica asks again after the pause; a restart of it ends the pause");
+    }
+    Some(Failure { class, ambiguous, subject, code: format!("http_{status}"), message, hint, retry_after })
 }
 
 /// What a status means where the body says nothing more: the class, whether it is ambiguous, the hint; `None` for 2xx.

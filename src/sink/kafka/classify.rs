@@ -2,8 +2,9 @@
 
 use rdkafka::error::{KafkaError, RDKafkaErrorCode as Code};
 
-use super::errors::{NO_CLIENT, NO_CLIENT_CODE, meaning, word};
+use super::errors::{CERTIFICATE, CERTIFICATE_CODE, NO_CLIENT, NO_CLIENT_CODE, meaning, word};
 use crate::sink::{Class, Failure, Phase, Subject};
+use crate::tls;
 
 /// The failure that an error of the producer is; `last` is the client's last complaint about the cluster as a whole,
 /// which tells a time-out's reason.
@@ -27,10 +28,11 @@ pub(super) fn failure(error: &KafkaError, last: Option<(KafkaError, String)>) ->
     let away = matches!(code, Code::BrokerTransportFailure | Code::AllBrokersDown);
     let timed_out =
         matches!(code, Code::MessageTimedOut | Code::OperationTimedOut | Code::PurgeQueue | Code::PurgeInflight);
+    let away_or_out = away || timed_out;
     // What was in flight may have been stored, whatever the client complains of beside it.
     let ambiguous = meaning(code).phase == Phase::Unknown;
     let (code, reason) = match last {
-        Some((cause, reason)) if timed_out || away || code == Code::Fatal => {
+        Some((cause, reason)) if away_or_out || code == Code::Fatal => {
             let cause = cause.rdkafka_error_code().unwrap_or(code);
             // Of this one the client counts brokers that it has not found down yet: "0/1 brokers are down".
             let reason = if cause == Code::AllBrokersDown { "no broker can be reached" } else { &reason };
@@ -38,11 +40,15 @@ pub(super) fn failure(error: &KafkaError, last: Option<(KafkaError, String)>) ->
         }
         _ => (code, error.to_string()),
     };
-    let meaning = meaning(code);
+    let (meaning, code) = if away_or_out && tls::refuses_certificate(&reason) {
+        (&CERTIFICATE, CERTIFICATE_CODE.to_owned())
+    } else {
+        (meaning(code), format!("kafka_{}", word(code)))
+    };
     Failure {
         class: meaning.class,
         ambiguous,
-        code: format!("kafka_{}", word(code)),
+        code,
         message: reason,
         hint: meaning.hint.to_owned(),
         subject: Subject::Receiver,
@@ -99,6 +105,20 @@ mod tests {
         assert!(of(Code::TopicAuthorizationFailed, Some("bookings")).starts_with("topic bookings: "));
         assert!(!of(Code::MessageTimedOut, Some("bookings")).contains("bookings"));
         assert!(!of(Code::UnknownTopic, None).starts_with("topic"));
+    }
+
+    #[test]
+    fn refused_certificate_of_the_client_is_no_broken_connection() {
+        let said = "ssl://b:9093/bootstrap: Receive failed: error:0A000415:SSL routines::sslv3 alert certificate expired: SSL alert number 45";
+        for cause in [Code::BrokerTransportFailure, Code::AllBrokersDown] {
+            let last = (KafkaError::Global(Code::BrokerTransportFailure), said.to_owned());
+            let told = failure(&KafkaError::MessageProduction(cause), Some(last));
+            assert_eq!((told.code.as_str(), told.class), ("kafka_client_certificate_refused", Class::Retry));
+            assert!(told.hint.contains("ssl.certificate.location"), "{}", told.hint);
+        }
+        let other = (KafkaError::Global(Code::BrokerTransportFailure), said.replace("45", "40"));
+        let told = failure(&KafkaError::MessageProduction(Code::MessageTimedOut), Some(other));
+        assert_eq!(told.code, "kafka_broker_transport_failure");
     }
 
     #[test]

@@ -32,6 +32,18 @@ pub(super) const NO_CLIENT: Meaning = Meaning {
     codes: &[],
 };
 
+/// The code of a broker that refuses the client's certificate: librdkafka takes that for a connection that broke.
+pub(super) const CERTIFICATE_CODE: &str = "kafka_client_certificate_refused";
+
+/// What follows from it. It is retried: a certificate that has run out is replaced, and its file read again.
+pub(super) const CERTIFICATE: Meaning = Meaning {
+    class: Class::Retry,
+    phase: Phase::Unknown,
+    hint: "The brokers do not take this client's certificate, or miss one: check ssl.certificate.location (or ssl.keystore.location) and \
+           ssl.key.location under [kafka.properties]; the files are read again at the next try.",
+    codes: &[],
+};
+
 /// What follows from a code.
 pub(super) fn meaning(code: Code) -> &'static Meaning {
     TABLE.iter().find(|meaning| meaning.codes.contains(&code)).unwrap_or(&UNHEARD_OF)
@@ -48,7 +60,8 @@ pub fn known_errors() -> Vec<KnownError> {
     };
     let no_client = KnownError { codes: format!("`{NO_CLIENT_CODE}`"), ..line(&NO_CLIENT) };
     let unlisted = KnownError { codes: format!("`kafka_{UNLISTED}`"), ..line(&UNHEARD_OF) };
-    TABLE.iter().map(line).chain([no_client, unlisted]).collect()
+    let certificate = KnownError { codes: format!("`{CERTIFICATE_CODE}`"), ..line(&CERTIFICATE) };
+    TABLE.iter().map(line).chain([no_client, certificate, unlisted]).collect()
 }
 
 /// A code as a short stable word.

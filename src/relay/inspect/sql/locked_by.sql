@@ -1,5 +1,5 @@
--- Who has a lock, on the schema's own tables or on these and their partitions, that keeps others from reading or from writing them. No
--- table is opened for it: that would wait for the same lock.
+-- Who has a lock, or waits for one before others, that keeps the schema's own tables from being written, or these and their partitions
+-- from being read. No table is opened for it: that would wait for the same lock.
 WITH RECURSIVE family AS (
     SELECT c.oid
     FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
@@ -15,14 +15,16 @@ SELECT n.nspname || '.' || c.relname, l.mode, l.pid, a.application_name,
         JOIN pg_catalog.pg_locks AS x ON x.locktype = 'transactionid' AND x.transactionid = p.transaction
         WHERE l.pid IS NULL AND x.pid IS NULL AND x.virtualtransaction = l.virtualtransaction
             AND p.database = pg_catalog.current_database()
-    )
+    ), l.granted
 FROM pg_catalog.pg_locks AS l
 JOIN pg_catalog.pg_class AS c ON c.oid = l.relation
 JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
 LEFT JOIN pg_catalog.pg_stat_activity AS a ON a.pid = l.pid
-WHERE l.locktype = 'relation' AND l.granted
+WHERE l.locktype = 'relation'
     AND l.database = (SELECT d.oid FROM pg_catalog.pg_database AS d WHERE d.datname = pg_catalog.current_database())
-    AND l.mode IN ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
-    AND (n.nspname = 'outbox' OR c.oid IN (SELECT f.oid FROM family AS f))
+    AND CASE
+        WHEN n.nspname = 'outbox' THEN l.mode IN ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
+        ELSE l.mode = 'AccessExclusiveLock' AND c.oid IN (SELECT f.oid FROM family AS f)
+    END
     AND c.relkind IN ('r', 'p', 'f', 'v')
-ORDER BY a.xact_start NULLS FIRST, 1
+ORDER BY l.granted DESC, a.xact_start NULLS FIRST, 1

@@ -87,3 +87,14 @@ proptest::proptest! {
         assert!(pause.is_none_or(|pause| pause <= LONGEST_PAUSE && !pause.is_zero()));
     }
 }
+
+#[test]
+fn pause_that_is_asked_for_is_told() {
+    let told = |seconds| {
+        let answer = Answer::Status { status: 429, retry_after: Some(Duration::from_secs(seconds)), verdict: None };
+        classify(answer, "http://h").expect("a failure")
+    };
+    assert_eq!(told(900).message, "http://h answered 429 and asks for a pause of 900 s");
+    assert!(told(900).hint.contains("a restart of it ends the pause"), "{}", told(900).hint);
+    assert_eq!(told(1).message, "http://h answered 429");
+}

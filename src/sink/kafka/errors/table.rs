@@ -95,14 +95,19 @@ pub(super) const TABLE: &[Meaning] = &[
     Meaning {
         class: Again,
         phase: Unclear,
+        hint: "The relay retries by itself; check that the brokers of bootstrap_servers run and can be reached, and that security.protocol \
+               under [kafka.properties] is what that port speaks: to a client without TLS, a port with TLS says nothing.",
+        codes: &[BrokerTransportFailure, AllBrokersDown],
+    },
+    Meaning {
+        class: Again,
+        phase: Unclear,
         hint: "The relay retries by itself; check that the brokers run and can be reached.",
         codes: &[
             MessageTimedOut,
             OperationTimedOut,
             RequestTimedOut,
             NetworkException,
-            BrokerTransportFailure,
-            AllBrokersDown,
             PurgeInflight,
             NotEnoughReplicasAfterAppend,
             Fail,
