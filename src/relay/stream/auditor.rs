@@ -56,6 +56,12 @@ pub async fn run(engine: Arc<Engine>, sessions: Sessions, relays: Vec<Config>) {
         relay.audit && is_stream && relay.guarantee != Guarantee::AtMostOnce
     };
     let relays: Vec<Config> = relays.into_iter().filter(is_audited).collect();
+    for relay in &relays {
+        // An alert on an increase needs the 0 before the first.
+        for result in [AuditResult::Equal, AuditResult::Late, AuditResult::Unnamed] {
+            metrics::audited(&relay.name, result, 0);
+        }
+    }
     let auditing = async {
         loop {
             // Replicas that were started at once do not ask at once indefinitely.
