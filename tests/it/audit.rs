@@ -79,6 +79,8 @@ impl Stage {
         eventually(PATIENCE, async || let_slices_end(&self.owner).await > 0).await;
         self.insert(1).await;
         self.has_printed(printed + 1).await;
+        let open = "SELECT count(audit) FROM outbox.cursor";
+        eventually(PATIENCE, async || self.owner.query_one(open, &[]).await.unwrap().get::<_, i64>(0) == 0).await;
         self.compares_again().await;
     }
 
