@@ -1,5 +1,5 @@
 //! A constant-size summary of a multiset of row ids, and the comparison of two such summaries.
-//! A [`Sums`] holds a count and [`SUMS`] power sums over the prime field GF(p), p = 2^61 - 1. Those of the
+//! A [`Sums`] holds a count and twelve power sums over the prime field GF(p), p = 2^61 - 1. Those of the
 //! delivered ids and of the table's ids are subtracted; what is in both cancels. The method is set reconciliation
 //! after Minsky, Trachtenberg and Zippel (2003), here with power sums: Newton's identities turn them into the power
 //! series of a rational function whose numerator stands for the ids that are only in the table and whose denominator
@@ -109,7 +109,7 @@ impl Sums {
 pub enum Comparison {
     /// Both are the same.
     Equal,
-    /// At most [`MOST_DIFFERING`] elements differ, and these are known.
+    /// At most nine elements differ, and these are known.
     Differs(Difference),
     /// More elements differ than can be told, or the two do not fit together.
     TooMany,
