@@ -254,6 +254,7 @@ fn build(root: &TomlTable, environment: &Environment, kinds: &Kinds, report: &Re
     let around = relay_section::Surroundings {
         cluster: kafka.as_ref(),
         has_cluster: kafka_section.is_present(),
+        audit,
         allow_loss: environment.get("OUTBOX_RELAY_ALLOW_LOSS").is_some_and(|value| value == "1"),
         kinds,
     };
@@ -262,9 +263,7 @@ fn build(root: &TomlTable, environment: &Environment, kinds: &Kinds, report: &Re
     let read = |section| Some((section, relay_section::read(section, around)?));
     let relays: Vec<_> = sections.iter().filter_map(read).collect();
     requests::refuse_twins(&relays);
-    let with_audit = |relay| relay::Config { audit, ..relay };
-    let relays: Vec<relay::Config> =
-        relays.into_iter().flat_map(|(_, relay)| shards::spread(relay)).map(with_audit).collect();
+    let relays: Vec<relay::Config> = relays.into_iter().flat_map(|(_, relay)| shards::spread(relay)).collect();
     let listens = relays.iter().any(|relay| relay.poll.notify);
     let executes = relays.iter().any(|relay| matches!(relay.source, crate::source::Config::Schedule(_)));
     let dedicated = usize::from(listens) + usize::from(executes);

@@ -1,10 +1,9 @@
 //! A constant-size summary of a multiset of row ids, and the comparison of two such summaries.
 //! A [`Sums`] holds a count and twelve power sums over the prime field GF(p), p = 2^61 - 1. Those of the
-//! delivered ids and of the table's ids are subtracted; what is in both cancels. The method is set reconciliation
-//! after Minsky, Trachtenberg and Zippel (2003), here with power sums: Newton's identities turn them into the power
-//! series of a rational function whose numerator stands for the ids that are only in the table and whose denominator
-//! stands for the ids that were only delivered. The function is recovered as a Padé approximant by the extended
-//! Euclidean algorithm, and its roots are the hashes of the ids.
+//! delivered ids and of the table's ids are subtracted; what is in both cancels. The method is set reconciliation after Minsky, Trachtenberg
+//! and Zippel (2003), here with power sums: Newton's identities turn them into the power series of a rational function whose numerator stands
+//! for the ids that are only in the table and whose denominator stands for the ids that were only delivered. The function is recovered as a
+//! Padé approximant by the extended Euclidean algorithm, and its roots are the hashes of the ids.
 
 use siphasher::sip::SipHasher13;
 
@@ -26,7 +25,7 @@ const PRIME: u64 = (1 << 61) - 1;
 const KEY: (u64, u64) = (0x736b_6574_6368_2d31, 0x7265_6c61_792d_6964);
 
 /// The element, 1 to p - 1, that stands for an id: `SipHash-1-3` of its UTF-8 bytes, reduced.
-/// Sketches are stored, so this function must give the same values in every release.
+/// Sums are stored, so this function must give the same values in every release.
 #[must_use]
 pub fn element(id: &str) -> u64 {
     let hash = SipHasher13::new_with_keys(KEY.0, KEY.1).hash(id.as_bytes());

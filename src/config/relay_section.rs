@@ -41,6 +41,8 @@ pub(super) struct Surroundings<'a> {
     pub(super) has_cluster: bool,
     /// Whether the rule that loses rows may be chosen.
     pub(super) allow_loss: bool,
+    /// `[audit] enabled`.
+    pub(super) audit: bool,
     /// Sinks of the program's own.
     pub(super) kinds: &'a Kinds,
 }
@@ -103,7 +105,7 @@ pub(super) fn read(section: &Section<'_>, around: Surroundings<'_>) -> Option<Co
         fingerprint: String::new(),
         secret_files,
         delivers: String::new(),
-        audit: true,
+        audit: around.audit,
         on_config_change: section.read("on_config_change", value::word(&ON_CONFIG_CHANGE, &[])).unwrap_or_default(),
     };
     config.fingerprint = fingerprint(&config, cluster);

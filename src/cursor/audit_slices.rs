@@ -82,8 +82,8 @@ async fn write(
     loan.execute(statement, &parameters).await.map(drop)
 }
 
-/// Ends slices of these cursors that have been open for a minute although no advance follows: their last
-/// rows are to be compared, too. A cursor that a turn has locked is left to it.
+/// Ends slices of these cursors, some at a time, that have been open for a minute although no advance follows: their last rows are to be
+/// compared, too. A cursor that a turn has locked is left to it, and so is one whose interrupted turn has recorded its progress.
 ///
 /// # Errors
 /// The database's.
@@ -108,7 +108,7 @@ fn row_count(sums: &Sums) -> i64 {
     i64::try_from(sums.rows()).unwrap_or(i64::MAX)
 }
 
-/// Another table, or other partitions, are taken over: the slices say nothing of these.
+/// Another table or order is taken over, of which the slices say nothing, or rows come again, which are not late.
 pub(super) async fn forget(loan: &Fragile, cursor: &str) -> Result<(), Error> {
     loan.execute("DELETE FROM outbox.audit_slice WHERE cursor = $1", &[&cursor]).await?;
     Ok(())

@@ -283,8 +283,7 @@ async fn lock(session: &Session, name: &str, first: Option<&CursorStatus>) -> Re
 pub(super) async fn lock_of(session: &Session, by: &str, pid: i32) -> Result<Option<Lock>, Error> {
     let sql = include_str!("sql/diagnose_lock_age.sql");
     let Some(row) = session.query_opt(sql, &[&pid]).await? else { return Ok(None) };
-    let (age_seconds, waits_for_standby) = (row.try_get(0)?, row.try_get(1)?);
-    Ok(Some(Lock { by: by.to_owned(), pid, age_seconds, waits_for_standby }))
+    Ok(Some(Lock { by: by.to_owned(), pid, age_seconds: row.try_get(0)?, waits_for_standby: row.try_get(1)? }))
 }
 
 #[cfg(test)]

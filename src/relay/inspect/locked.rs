@@ -1,4 +1,4 @@
-//! Locks on tables that keep a relay, and whoever asks about it, from reading them.
+//! Locks on tables that keep a relay, and those who ask about it, from reading them.
 
 use crate::database::{Error, Session};
 use crate::relay::inspect::explain::Why;

@@ -3,8 +3,8 @@
 //! Promise: a row that a table has between the two places of a slice, and that no turn has passed, becomes a letter, as one does that is
 //! found late by its transaction: it is delivered late, or halts the relay. What cannot be named is said aloud, and never taken for equal.
 //!
-//! It takes a tenth of one session's time at most; slices that must wait for longer than two hours for that are not compared, which is
-//! counted.
+//! It takes a tenth of one session's time at most. First comparisons come before further ones; a slice that has waited a day for its first
+//! is given up, which is counted.
 
 use std::collections::HashMap;
 use std::sync::Arc;

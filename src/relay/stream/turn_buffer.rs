@@ -14,7 +14,7 @@ pub(in crate::relay) struct Kept {
     /// The position of the last of them.
     end: Option<Position>,
     batches: VecDeque<Batch>,
-    /// Over the ids of released rows, where somebody asks for it.
+    /// Over the ids of released rows, where it is asked for.
     sums: Option<Sums>,
 }
 

@@ -10,21 +10,18 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use futures_util::StreamExt as _;
-use futures_util::stream::FuturesUnordered;
 use native_tls::TlsConnector;
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::net::TcpStream;
 use tokio::time::Instant;
+
+mod connection;
 
 use super::answer::{Missing, Step, Trouble};
 use super::mail::Mail;
 use super::wire::{Reply, Transport, Wire};
 use crate::secret::Secret;
 use crate::tls::{self, Verify};
-
-/// Before the next of a host's addresses is tried beside the one before.
-const HEAD_START: Duration = Duration::from_millis(250);
 
 /// The content is written in pieces: a copy with its dots would be as large as the mail.
 const PIECE: usize = 64 << 10;
@@ -98,8 +95,7 @@ impl Server {
     pub(super) async fn open(&self, step: &mut Step) -> Result<Session, Trouble> {
         *step = Step::Connect;
         let lost = |error: std::io::Error| Trouble::Lost(error.to_string());
-        let addresses = tokio::net::lookup_host((self.host.as_str(), self.port)).await.map_err(lost)?;
-        let stream = connected(addresses.collect()).await.map_err(lost)?;
+        let stream = connection::to(&self.host, self.port).await.map_err(lost)?;
         stream.set_nodelay(true).map_err(lost)?;
         let name = match &self.hello_name {
             Some(name) => name.clone(),
@@ -144,27 +140,6 @@ impl Server {
         let connector = tokio_native_tls::TlsConnector::from(self.connector().map_err(Trouble::Lost)?);
         let stream = connector.connect(&self.host, stream).await;
         Ok(Box::new(stream.map_err(|error| Trouble::Lost(error.to_string()))?))
-    }
-}
-
-/// A connection to the first address that takes one. Each has a head start of [`HEAD_START`] before the next is tried beside it, as in
-/// RFC 8305: an address that swallows what is sent to it must not cost all of the time.
-async fn connected(addresses: Vec<SocketAddr>) -> std::io::Result<TcpStream> {
-    let (mut addresses, mut attempts) = (addresses.into_iter(), FuturesUnordered::new());
-    let mut last = std::io::Error::new(std::io::ErrorKind::NotFound, "the name has no address");
-    loop {
-        if let Some(address) = addresses.next() {
-            attempts.push(TcpStream::connect(address));
-        } else if attempts.is_empty() {
-            return Err(last);
-        }
-        tokio::select! {
-            Some(attempt) = attempts.next() => match attempt {
-                Ok(stream) => return Ok(stream),
-                Err(error) => last = error,
-            },
-            () = tokio::time::sleep(HEAD_START), if addresses.len() > 0 => {}
-        }
     }
 }
 

@@ -18,8 +18,10 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
 use tokio::time::Instant;
 
+mod refused;
 mod token;
 
+use self::refused::Refused;
 use super::connections::Connections;
 use super::{access, answer, client};
 use crate::secret::Secret;
@@ -28,9 +30,6 @@ pub(in crate::sink) use token::Token;
 
 /// Before an issuer that was away is asked again, while its last token holds.
 const PAUSE: Duration = Duration::from_secs(5);
-
-/// A token that is refused so soon after another one is not to blame.
-const AGAIN: Duration = Duration::from_secs(60);
 
 /// `[relay.sink.http.oauth2]` or `[kafka.oauth2]` of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,8 +77,7 @@ pub(in crate::sink) struct Tokens {
     /// For an answer of the issuer.
     timeout: Duration,
     held: Mutex<Option<Token>>,
-    /// The last one that was refused although it had been accepted, and when.
-    ended: Mutex<Option<(HeaderValue, Instant)>>,
+    refused: Refused,
     /// The task that asks the issuer has it; with the last question that failed, and when.
     asking: tokio::sync::Mutex<Option<(Instant, Failure)>>,
 }
@@ -91,7 +89,7 @@ impl Tokens {
             config,
             timeout,
             held: Mutex::default(),
-            ended: Mutex::default(),
+            refused: Refused::default(),
             asking: tokio::sync::Mutex::default(),
         }
     }
@@ -176,24 +174,12 @@ impl Tokens {
     /// What follows when a receiver has refused this token by `failure`: the next request has another one.
     pub(in crate::sink) fn refused(&self, token: &Token, failure: Failure) -> Failure {
         self.held().take_if(|held| held.authorization == token.authorization);
-        if !token.was_accepted() || self.ends_again(token) {
+        if !token.was_accepted() || self.refused.again(&token.authorization, Instant::now()) {
             return failure;
         }
         let message = format!("{} to a token that it has accepted before", failure.message);
         let hint = "The next attempt has a new token; if it persists, see at the issuer why tokens end early";
         Failure::of(Class::Retry, "token_ended", message, hint).about(Subject::Elsewhere)
-    }
-
-    /// Whether another token was refused within the last minute, so that this one was given because of that.
-    fn ends_again(&self, token: &Token) -> bool {
-        let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
-        let other = ended.as_ref().filter(|(other, _)| *other != token.authorization);
-        let again = other.is_some_and(|(_, at)| at.elapsed() < AGAIN);
-        // Requests that were on their way with one token are refused together.
-        if ended.as_ref().is_none_or(|(other, _)| *other != token.authorization) {
-            *ended = Some((token.authorization.clone(), Instant::now()));
-        }
-        again
     }
 
     async fn ask(&self) -> Result<Token, Failure> {
