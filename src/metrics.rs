@@ -26,7 +26,7 @@ mod stage;
 pub mod table;
 pub mod trail;
 
-pub use audit::{AuditResult, audited, late_rows};
+pub use audit::{AuditResult, audit_begins, audited, late_rows};
 pub use exporter::Phases;
 pub use label::{Phase, PoolState, PublishError, Stage, TurnResult};
 use lazy::{Lazy, LazyGauge};

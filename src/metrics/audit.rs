@@ -41,6 +41,13 @@ impl AuditResult {
     }
 }
 
+/// Begins the counts of an audited cursor at 0, which an alert on an increase needs before the first.
+pub fn audit_begins(cursor: &str) {
+    for result in [AuditResult::Equal, AuditResult::Late, AuditResult::Unnamed] {
+        audited(cursor, result, 0);
+    }
+}
+
 /// Counts slices of a cursor that have been compared, or not.
 pub fn audited(cursor: &str, result: AuditResult, slices: u64) {
     let labels = vec![Label::new("cursor", cursor.to_owned()), Label::from_static_parts("result", result.as_str())];

@@ -139,6 +139,7 @@ fn at_start_counters_are_zero_and_what_nobody_measured_is_absent() {
 /// A cursor as it is after a backfill, with a transaction that holds it back.
 fn healthy(cursor: &str) {
     let metrics = CursorMetrics::new(cursor, "kafka").of_stream("public.bookings");
+    audit_begins(cursor);
     let at = Timestamp::from_unix_micros(0);
     for result in [TurnResult::Relayed, TurnResult::Idle, TurnResult::Busy] {
         metrics.turn_finished(result);

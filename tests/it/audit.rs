@@ -7,13 +7,20 @@ use std::time::Duration;
 
 use tokio_postgres::Client;
 
-use crate::support::outside::{get, json, listener, standing, stdout_relay};
+use crate::support::outside::{get, json, listener, marked, standing, stdout_relay};
 use crate::support::{Database, PATIENCE, Process, bookings, database, eventually, outbox_relay, toml};
 
 /// `created_at` as the application sets it.
 const OWN: &str = "timestamptz NOT NULL DEFAULT clock_timestamp()";
 /// As long as a replica may take to look for slices that are due, and for what follows.
 const LOOKS: Duration = Duration::from_secs(20);
+
+/// Partitions by id.
+const PARTITIONED: &str = "CREATE TABLE public.bookings (id bigint GENERATED ALWAYS AS IDENTITY, \
+                           created_at timestamptz NOT NULL DEFAULT clock_timestamp(), payload text, UNIQUE (created_at, id)) \
+                           PARTITION BY RANGE (id); \
+                           CREATE TABLE public.low PARTITION OF public.bookings FOR VALUES FROM (1) TO (1000); \
+                           GRANT SELECT ON public.bookings, public.low TO relay";
 
 async fn run(client: &Client, sql: &str) {
     client.batch_execute(sql).await.unwrap();
@@ -47,6 +54,25 @@ impl Stage {
         Self { database, owner, text, process }
     }
 
+    /// A relay that prints a table of partitions by id, the first of which takes what comes.
+    async fn partitioned() -> Self {
+        let database = database().await;
+        let owner = database.connect("postgres").await;
+        run(&owner, PARTITIONED).await;
+        let text = toml(&database, "relay", None, &stdout_relay("a", ""));
+        let process = Process::spawn(&text, &["run"]);
+        Self { database, owner, text, process }
+    }
+
+    /// Rows just behind the second one, in one transaction; their ids, with a star.
+    async fn insert_late(&self, rows: i32) -> Vec<String> {
+        let sql = "INSERT INTO public.bookings (created_at, payload) \
+                   SELECT (SELECT created_at FROM public.bookings WHERE id = 2) + make_interval(secs => n / 1e6), 'late' \
+                   FROM generate_series(1, $1) AS n RETURNING id::text";
+        let rows = self.owner.query(sql, &[&rows]).await.unwrap();
+        rows.iter().map(|row| format!("{}*", row.get::<_, String>(0))).collect()
+    }
+
     /// Rows in one transaction.
     async fn insert(&self, rows: i32) {
         let sql = "INSERT INTO public.bookings (payload) SELECT 'p' FROM generate_series(1, $1)";
@@ -55,10 +81,7 @@ impl Stage {
 
     /// The ids that were printed, with a star behind those that are marked late.
     fn printed(&self) -> Vec<String> {
-        let out = self.process.out();
-        let rows = out.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
-        let id = |row: &serde_json::Value| row["id"].as_str().unwrap().to_owned();
-        rows.map(|row| if row["late"] == true { format!("{}*", id(&row)) } else { id(&row) }).collect()
+        marked(&self.process)
     }
 
     async fn has_printed(&self, rows: usize) {
@@ -96,7 +119,8 @@ impl Stage {
     async fn counted(&self, result: &str) -> String {
         let metrics = get(&format!("{}/metrics", listener(&self.process).await)).await.1;
         let series = format!("outbox_relay_audit_slices_total{{cursor=\"a\",result=\"{result}\"}} ");
-        metrics.lines().find_map(|line| line.strip_prefix(&series)).unwrap_or("0").to_owned()
+        let counted = metrics.lines().find_map(|line| line.strip_prefix(&series));
+        counted.unwrap_or_else(|| panic!("no {result}: {metrics}")).to_owned()
     }
 }
 
@@ -105,18 +129,7 @@ impl Stage {
 async fn rows_behind_the_position_are_found_named_and_delivered_late_once() {
     let stage = Stage::new("").await;
     stage.fill(5).await;
-    // Behind the second row.
-    let between = "INSERT INTO public.bookings (created_at, payload) \
-                   SELECT (SELECT created_at FROM public.bookings WHERE id = 2) + make_interval(secs => n / 1e6), 'late' \
-                   FROM generate_series(1, 4) AS n RETURNING id::text";
-    let late: Vec<String> = stage
-        .owner
-        .query(between, &[])
-        .await
-        .unwrap()
-        .iter()
-        .map(|row| format!("{}*", row.get::<_, String>(0)))
-        .collect();
+    let late = stage.insert_late(4).await;
     stage.compares(5).await;
     stage.has_printed(10).await;
     assert_eq!(stage.printed()[6..], late, "in their order");
@@ -133,20 +146,19 @@ async fn rows_behind_the_position_are_found_named_and_delivered_late_once() {
 // Guarantee: audit.transactions
 #[tokio::test(flavor = "multi_thread")]
 async fn two_large_transactions_behind_the_position_are_found_as_wholes() {
-    let stage = Stage::new("").await;
-    stage.fill(4).await;
-    let between = "INSERT INTO public.bookings (created_at, payload) \
-                   SELECT (SELECT created_at FROM public.bookings WHERE id = 2) + make_interval(secs => n / 1e6), 'late' \
-                   FROM generate_series(1, 300) AS n";
-    run(&stage.owner, between).await;
-    run(&stage.owner, &between.replace("300", "200")).await;
-    stage.compares(4).await;
-    stage.has_printed(505).await;
-    let printed = stage.printed();
-    assert_eq!(printed.iter().filter(|id| id.ends_with('*')).count(), 500, "{}", stage.process.log());
-    stage.compares_again().await;
-    assert_eq!((stage.counted("late").await, stage.counted("equal").await), ("1".to_owned(), "1".to_owned()));
-    assert_eq!(stage.printed().len(), 505, "once");
+    // A row's transaction is read through the root of a partitioned table, too.
+    for stage in [Stage::new("").await, Stage::partitioned().await] {
+        stage.fill(4).await;
+        let late = [stage.insert_late(300).await, stage.insert_late(200).await].concat();
+        stage.compares(4).await;
+        stage.has_printed(505).await;
+        let mut printed = stage.printed().split_off(5);
+        printed.sort();
+        assert!(printed.iter().eq(late.iter().collect::<std::collections::BTreeSet<_>>()), "{}", stage.process.log());
+        stage.compares_again().await;
+        assert_eq!((stage.counted("late").await, stage.counted("equal").await), ("1".to_owned(), "1".to_owned()));
+        assert_eq!(stage.printed().len(), 505, "once");
+    }
 }
 
 // Guarantee: audit.unnamed
@@ -154,10 +166,8 @@ async fn two_large_transactions_behind_the_position_are_found_as_wholes() {
 async fn more_late_rows_than_can_be_named_are_said_aloud() {
     let stage = Stage::new("").await;
     stage.fill(4).await;
-    for n in 1..=30 {
-        let between = "INSERT INTO public.bookings (created_at, payload) \
-                       SELECT created_at + make_interval(secs => $1::integer / 1e6), 'late' FROM public.bookings WHERE id = 2";
-        stage.owner.execute(between, &[&n]).await.unwrap();
+    for _ in 0..30 {
+        stage.insert_late(1).await;
     }
     stage.compares(4).await;
     assert_eq!(stage.counted("unnamed").await, "1");
@@ -193,12 +203,7 @@ async fn deleted_changed_and_replaced_rows_are_no_late_rows() {
 async fn late_row_halts_the_relay_where_that_is_the_policy() {
     let stage = Stage::new("on_late_row = \"halt\"").await;
     stage.fill(4).await;
-    run(
-        &stage.owner,
-        "INSERT INTO public.bookings (created_at, payload) \
-         SELECT created_at + interval '1 microsecond', 'late' FROM public.bookings WHERE id = 2",
-    )
-    .await;
+    stage.insert_late(1).await;
     stage.compares(4).await;
     let halted = async || {
         standing(&stage.owner, "a").await.is_some_and(|(_, halted, _, error)| halted && error["code"] == "late_row")
@@ -255,9 +260,7 @@ async fn rows_that_an_operator_passes_and_those_of_another_table_are_in_no_slice
 async fn rows_that_come_again_are_not_taken_for_late() {
     let stage = Stage::new("").await;
     stage.fill(4).await;
-    let late = "INSERT INTO public.bookings (created_at, payload) \
-                SELECT created_at + interval '1 microsecond', 'late' FROM public.bookings WHERE id = 2";
-    run(&stage.owner, late).await;
+    stage.insert_late(1).await;
     let_slices_end(&stage.owner).await;
     stage.insert(1).await;
     stage.has_printed(5).await;
@@ -278,9 +281,7 @@ async fn rows_that_come_again_are_not_taken_for_late() {
 async fn slice_of_a_table_that_rests_ends_by_itself() {
     let stage = Stage::new("").await;
     stage.fill(4).await;
-    let late = "INSERT INTO public.bookings (created_at, payload) \
-                SELECT created_at + interval '1 microsecond', 'late' FROM public.bookings WHERE id = 2";
-    run(&stage.owner, late).await;
+    stage.insert_late(1).await;
     run(&stage.owner, "UPDATE outbox.cursor SET advanced_at = advanced_at - interval '1 minute'").await;
     stage.compares_again().await;
     stage.has_printed(5).await;
@@ -290,24 +291,15 @@ async fn slice_of_a_table_that_rests_ends_by_itself() {
 // Guarantee: audit.attached
 #[tokio::test(flavor = "multi_thread")]
 async fn rows_of_a_partition_that_is_attached_wait_for_an_operator() {
-    let database = database().await;
-    let owner = database.connect("postgres").await;
-    let table = "CREATE TABLE public.bookings (id bigint GENERATED ALWAYS AS IDENTITY, created_at timestamptz NOT NULL DEFAULT clock_timestamp(), \
-                 payload text, UNIQUE (created_at, id)) PARTITION BY RANGE (id); \
-                 CREATE TABLE public.low PARTITION OF public.bookings FOR VALUES FROM (1) TO (100); \
-                 GRANT SELECT ON public.bookings, public.low TO relay";
-    run(&owner, table).await;
-    let text = toml(&database, "relay", None, &stdout_relay("a", ""));
-    let process = Process::spawn(&text, &["run"]);
-    let stage = Stage { database, owner, text, process };
+    let stage = Stage::partitioned().await;
     stage.fill(4).await;
     let_slices_end(&stage.owner).await;
     stage.insert(1).await;
     stage.has_printed(5).await;
     let attached = "CREATE TABLE public.high (LIKE public.bookings INCLUDING DEFAULTS INCLUDING CONSTRAINTS); \
                     GRANT SELECT ON public.high TO relay; \
-                    INSERT INTO public.high SELECT id + 100, created_at, payload FROM public.bookings WHERE id IN (2, 3); \
-                    ALTER TABLE public.bookings ATTACH PARTITION public.high FOR VALUES FROM (100) TO (200); \
+                    INSERT INTO public.high SELECT id + 1000, created_at, payload FROM public.bookings WHERE id IN (2, 3); \
+                    ALTER TABLE public.bookings ATTACH PARTITION public.high FOR VALUES FROM (1000) TO (2000); \
                     UPDATE outbox.audit_slice SET check_at = clock_timestamp()";
     run(&stage.owner, attached).await;
     let halted = async || standing(&stage.owner, "a").await.is_some_and(|(_, halted, ..)| halted);
@@ -320,7 +312,6 @@ async fn rows_of_a_partition_that_is_attached_wait_for_an_operator() {
     stage.has_printed(6).await;
     stage.compares(6).await;
     assert_eq!((stage.counted("late").await.as_str(), stage.counted("equal").await.as_str()), ("0", "1"));
-    drop(stage.database);
 }
 
 #[tokio::test(flavor = "multi_thread")]

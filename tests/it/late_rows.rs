@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use tokio_postgres::Client;
 
-use crate::support::outside::{get, listener, printed, stdout_relay};
+use crate::support::outside::{get, listener, marked, printed, stdout_relay};
 use crate::support::{
     Database, PATIENCE, Process, bookings, broker, database, eventually, kafka_relay, records, toml, unique,
 };
@@ -55,14 +55,6 @@ async fn insert(client: &Client, minutes: i32, payload: &str) {
 /// A process whose relay `late` prints the table; `more` is added below `[[relay]]`.
 fn printing(database: &Database, more: &str) -> Process {
     Process::spawn(&toml(database, "relay", None, &stdout_relay("late", more)), &["run"])
-}
-
-/// The ids that it has printed, with a star behind those that are marked late.
-fn marked(process: &Process) -> Vec<String> {
-    let rows = process.out();
-    let rows = rows.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
-    let id = |row: &serde_json::Value| row["id"].as_str().unwrap().to_owned();
-    rows.map(|row| if row["late"] == true { format!("{}*", id(&row)) } else { id(&row) }).collect()
 }
 
 #[track_caller]

@@ -1,10 +1,12 @@
 //! Sessions that lock tables as a whole: the source, by ALTER TABLE for example, or those of the schema outbox.
 
-use std::time::Duration;
-
+use outbox_testkit::postgres::{Options, Postgres};
 use tokio_postgres::Client;
 
-use crate::support::outside::{json, stdout_relay};
+use crate::support::gateway::{Gateway, sms_relay};
+use crate::support::outside::{json, printed, stdout_relay};
+use crate::support::relays::toml_of;
+use crate::support::servers::prepare;
 use crate::support::{CLOCK, PATIENCE, Process, bookings, database, eventually, outbox_relay, toml};
 
 async fn run(client: &Client, sql: &str) {
@@ -51,15 +53,52 @@ async fn a_session_that_lets_the_cursor_be_read_and_not_written_has_no_row_repea
     let text = toml(&database, "relay", None, &stdout_relay("a", ""));
     let process = Process::spawn(&text, &["run"]);
     run(&owner, "INSERT INTO public.bookings DEFAULT VALUES").await;
-    eventually(PATIENCE, async || process.out().lines().count() == 1).await;
-    let other = database.connect("postgres").await;
-    run(&other, "BEGIN; LOCK TABLE outbox.cursor IN SHARE MODE").await;
-    run(&owner, "INSERT INTO public.bookings DEFAULT VALUES").await;
     let failed = || process.log().matches("55P03").count();
-    eventually(PATIENCE * 2, async || failed() >= 2).await;
-    assert_eq!(process.out().lines().count(), 1, "nothing is published that cannot be recorded");
-    run(&other, "ROLLBACK").await;
-    eventually(PATIENCE, async || process.out().lines().count() == 2).await;
-    tokio::time::sleep(Duration::from_secs(1)).await; // a repetition would have come
-    assert_eq!(process.out().lines().count(), 2);
+    let printed = || printed(&process, "a");
+    eventually(PATIENCE, async || printed().len() == 1).await;
+    for (done, table) in [(1, "outbox.cursor"), (2, "outbox.audit_slice")] {
+        let other = database.connect("postgres").await;
+        run(&other, &format!("BEGIN; LOCK TABLE {table} IN SHARE MODE")).await;
+        let before = failed();
+        run(&owner, "INSERT INTO public.bookings DEFAULT VALUES").await;
+        eventually(PATIENCE * 2, async || failed() >= before + 2).await;
+        assert_eq!(printed().len(), done, "nothing is published that cannot be recorded");
+        run(&other, "ROLLBACK").await;
+        eventually(PATIENCE, async || printed().len() > done).await;
+    }
+    run(&owner, "INSERT INTO public.bookings DEFAULT VALUES").await;
+    eventually(PATIENCE, async || printed().last().is_some_and(|id| id == "4")).await;
+    assert_eq!(printed(), ["1", "2", "3", "4"], "no row is repeated");
+}
+
+// Guarantee: commands.why-standby
+#[tokio::test(flavor = "multi_thread")]
+async fn why_says_that_a_commit_waits_for_a_standby_and_advises_no_end_of_its_session() {
+    let postgres = Postgres::start(Options::default()).await.unwrap();
+    prepare(&postgres).await;
+    let (gateway, owner) = (Gateway::start().await, postgres.connect("postgres", "template_outbox").await.unwrap());
+    let table = format!(
+        "CREATE TABLE bookings (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, created_at {CLOCK}, phone text DEFAULT '+1'); \
+         CREATE INDEX ON bookings (created_at, id); GRANT SELECT ON bookings TO relay"
+    );
+    run(&owner, &table).await;
+    let text = toml_of(&postgres.url("relay", "template_outbox"), None, &sms_relay("sms", &gateway, ""));
+    let _process = Process::spawn(&text, &["run"]);
+    run(&owner, "INSERT INTO bookings DEFAULT VALUES").await;
+    eventually(PATIENCE, async || gateway.accepted() == ["1"]).await;
+    run(&owner, "ALTER SYSTEM SET synchronous_standby_names = 'away'").await;
+    run(&owner, "SELECT pg_reload_conf(); SET synchronous_commit = local; INSERT INTO bookings DEFAULT VALUES").await;
+    eventually(PATIENCE, async || gateway.accepted() == ["1", "2"]).await;
+    run(&owner, "INSERT INTO bookings DEFAULT VALUES").await;
+    let why = async || json(&outbox_relay(&text, &["cursor", "why", "sms", "-o", "json"]).await.1);
+    eventually(PATIENCE * 2, async || {
+        why().await["summary"].as_str().is_some_and(|summary| summary.contains("waits for a synchronous standby"))
+    })
+    .await;
+    let document = why().await;
+    println!("{document}");
+    assert!(!document["next_steps"].to_string().contains("pg_terminate_backend"), "{document}");
+    run(&owner, "ALTER SYSTEM RESET synchronous_standby_names").await;
+    run(&owner, "SELECT pg_reload_conf()").await;
+    eventually(PATIENCE, async || gateway.accepted() == ["1", "2", "3"]).await;
 }

@@ -57,10 +57,7 @@ pub async fn run(engine: Arc<Engine>, sessions: Sessions, relays: Vec<Config>) {
     };
     let relays: Vec<Config> = relays.into_iter().filter(is_audited).collect();
     for relay in &relays {
-        // An alert on an increase needs the 0 before the first.
-        for result in [AuditResult::Equal, AuditResult::Late, AuditResult::Unnamed] {
-            metrics::audited(&relay.name, result, 0);
-        }
+        metrics::audit_begins(&relay.name);
     }
     let auditing = async {
         loop {

@@ -1,13 +1,13 @@
 //! Three replicas, kills, and rows that are dated back among others: each row comes, and none that came is taken for late.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use outbox_testkit::bookings::{Load, Table, Writers};
 use rustix::process::Signal;
 
 use super::{LOOKS, let_slices_be_due, let_slices_end, run};
-use crate::support::{PATIENCE, Process, broker, database, eventually, kafka_relay, records, toml, unique};
+use crate::support::{PATIENCE, Process, broker, database, eventually, kafka_relay, late_marks, toml, unique};
 
 /// How often a replica is killed.
 const KILLS: usize = 6;
@@ -62,18 +62,15 @@ async fn storm_with_kills_loses_no_row_and_takes_none_for_late_that_was_delivere
     }
     writers.stop().await.unwrap();
     // A row behind all others ends the last slice.
-    let_slices_end(&owner).await;
-    run(&owner, plain).await;
-    eventually(PATIENCE, async || !is_open().await).await;
+    eventually(PATIENCE, async || {
+        let_slices_end(&owner).await;
+        run(&owner, plain).await;
+        !is_open().await
+    })
+    .await;
     let wanted: BTreeSet<String> =
         owner.query("SELECT id::text FROM bookings", &[]).await.unwrap().iter().map(|row| row.get(0)).collect();
-    let arrived = async || {
-        let mut marks: BTreeMap<String, BTreeSet<bool>> = BTreeMap::new();
-        for record in records(&servers, &topic).await {
-            marks.entry(record.id().to_owned()).or_default().insert(record.header("late").is_some());
-        }
-        marks
-    };
+    let arrived = async || late_marks(&servers, &topic).await;
     let slices: i64 = owner.query_one("SELECT count(*) FROM outbox.audit_slice", &[]).await.unwrap().get(0);
     let missing = wanted.len() - arrived().await.len();
     let_slices_be_due(&owner).await;

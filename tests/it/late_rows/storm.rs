@@ -1,13 +1,13 @@
 //! Long transactions, three replicas, kills, and a relay that does not wait for them: every row comes, and none that came is late.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use outbox_testkit::bookings::{self, Load, Table, Writers};
 use rustix::process::Signal;
 
 use super::{SWEPT, run};
-use crate::support::{PATIENCE, Process, broker, database, eventually, kafka_relay, records, toml, unique};
+use crate::support::{PATIENCE, Process, broker, database, eventually, kafka_relay, late_marks, toml, unique};
 
 /// How often a replica is killed.
 const KILLS: usize = 6;
@@ -46,13 +46,7 @@ async fn storm_of_late_rows_with_kills_loses_none_and_takes_none_for_late_that_w
     written.agrees_with(&committed).unwrap();
     let wanted: BTreeSet<String> =
         owner.query("SELECT id::text FROM bookings", &[]).await.unwrap().iter().map(|row| row.get(0)).collect();
-    let arrived = async || {
-        let mut marks: BTreeMap<String, BTreeSet<bool>> = BTreeMap::new();
-        for record in records(&servers, &topic).await {
-            marks.entry(record.id().to_owned()).or_default().insert(record.header("late").is_some());
-        }
-        marks
-    };
+    let arrived = async || late_marks(&servers, &topic).await;
     eventually(PATIENCE * 6, async || arrived().await.len() >= wanted.len()).await;
     let marks = arrived().await;
     assert_eq!(marks.keys().cloned().collect::<BTreeSet<_>>(), wanted, "each committed row, and no other");

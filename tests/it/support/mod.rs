@@ -28,7 +28,7 @@ pub mod tls;
 use std::time::Duration;
 
 pub use reader::{Reader, ordered, sessions};
-pub use records::{Record, ids, records};
+pub use records::{Record, ids, late_marks, records};
 pub use relays::{Process, Replica, config, kafka_relay, outbox_relay, toml};
 pub use servers::{Database, broker, database};
 

@@ -100,6 +100,14 @@ pub fn printed(process: &Process, relay: &str) -> Vec<String> {
     rows.filter(|row| row["relay"] == relay).map(|row| row["id"].as_str().unwrap().to_owned()).collect()
 }
 
+/// The ids that a process has printed, with a star behind those that are marked late.
+pub fn marked(process: &Process) -> Vec<String> {
+    let rows = process.out();
+    let rows = rows.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let id = |row: &Value| row["id"].as_str().unwrap().to_owned();
+    rows.map(|row| if row["late"] == true { format!("{}*", id(&row)) } else { id(&row) }).collect()
+}
+
 /// `promtool check metrics`; panics with its complaint.
 pub fn promtool(text: &str) {
     let mut promtool = Command::new("promtool")

@@ -1,5 +1,7 @@
 //! What a topic holds, read by an independent consumer.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use rdkafka::config::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
@@ -38,6 +40,15 @@ impl Record {
 /// Everything that a topic holds now, partition by partition in their order.
 pub async fn records(servers: &str, topic: &str) -> Vec<Record> {
     each(servers, topic, record).await
+}
+
+/// Of each row in a topic, by its id: whether it came with the mark `late`, without, or both.
+pub async fn late_marks(servers: &str, topic: &str) -> BTreeMap<String, BTreeSet<bool>> {
+    let mut marks: BTreeMap<String, BTreeSet<bool>> = BTreeMap::new();
+    for record in records(servers, topic).await {
+        marks.entry(record.id().to_owned()).or_default().insert(record.header("late").is_some());
+    }
+    marks
 }
 
 /// What `see` makes of everything that a topic holds now, partition by partition in their order.

@@ -6,9 +6,9 @@ use futures_util::future::join_all;
 use outbox_testkit::kafka::{BrokerOptions, Listener, RealBroker};
 use tokio_postgres::Client;
 
-use crate::support::outside::{finding, halted, json, line};
+use crate::support::outside::{finding, halted, json, line, standing};
 use crate::support::tls::{Authority, SHOWINGS, Showing};
-use crate::support::{CLOCK, Process, bookings, database, ids, kafka_relay, outbox_relay, toml};
+use crate::support::{CLOCK, PATIENCE, Process, bookings, database, eventually, ids, kafka_relay, outbox_relay, toml};
 
 fn listener(authority: &Authority, showing: Showing) -> Listener {
     let name = format!("{showing:?}").to_ascii_lowercase();
@@ -59,6 +59,46 @@ async fn kafka_with_the_right_certificate_gets_the_rows_and_every_other_none() {
     assert_eq!(ids(&plain, "t").await, ["1"]);
     let (code, out, _) = outbox_relay(&accepted, &["check"]).await;
     assert_eq!(code, Some(0), "{out}");
+    broker.stop().await.unwrap();
+}
+
+// Guarantee: secrets.kafka-certificate
+#[tokio::test(flavor = "multi_thread")]
+async fn broker_that_misses_the_clients_certificate_is_named_and_gets_the_row_once_it_is_there() {
+    let authority = Authority::new();
+    let mut mutual = listener(&authority, Showing::Right);
+    mutual.settings.extend([
+        ("ssl.client.auth", "required".to_owned()),
+        ("ssl.truststore.type", "PEM".to_owned()),
+        ("ssl.truststore.location", authority.file().display().to_string()),
+    ]);
+    let options = BrokerOptions { listeners: vec![mutual], ..BrokerOptions::default() };
+    let (database, broker) = (database().await, RealBroker::start_with(&options).await.unwrap());
+    let owner = bookings(&database, CLOCK).await;
+    owner.batch_execute("INSERT INTO bookings (payload) VALUES ('p')").await.unwrap();
+    broker.create_topic("t", 1, &[]).await.unwrap();
+    let servers = broker.listener("right").unwrap();
+    let text = |own: &str| {
+        let relay = kafka_relay("k", "t", "");
+        toml(&database, "relay", Some(&servers), &format!("{}{own}{relay}", properties(Some(&authority.file()))))
+    };
+    let without = Process::spawn(&text(""), &["run"]);
+    let code = async || standing(&owner, "k").await.map(|(_, _, _, error)| error["code"].clone());
+    eventually(PATIENCE * 4, async || code().await == Some("kafka_client_certificate_refused".into())).await;
+    let (_, halted, _, error) = standing(&owner, "k").await.unwrap();
+    println!("{error}");
+    assert!(error["hint"].as_str().unwrap().contains("ssl.certificate.location"), "{error}");
+    assert_eq!(error["class"] == "fatal", halted, "{error}");
+    drop(without);
+    let own = authority.issue_client("relay", 2);
+    let own = format!(
+        "\"ssl.certificate.location\" = \"{}\"\n\"ssl.key.location\" = \"{}\"\n",
+        own.certificate.display(),
+        own.key.display()
+    );
+    let (code, _, log) = outbox_relay(&text(&own), &["run", "--once"]).await;
+    assert_eq!(code, Some(0), "{log}");
+    assert_eq!(ids(&broker.bootstrap_servers(), "t").await, ["1"]);
     broker.stop().await.unwrap();
 }
 
