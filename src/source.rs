@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::database::quote_ident;
 
 pub mod action_query;
+mod away;
 pub mod certainty;
 pub mod family;
 pub mod fetch;

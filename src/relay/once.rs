@@ -164,7 +164,7 @@ async fn look(engine: &Engine, target: &mut Target) -> Result<(), Error> {
         && !standing.change
         && target.letters == 0
         && lag::measure(&session, shape, position, below).await?.rows == 0
-        && source::family::detached(&***session, shape, position).await?.is_none()
+        && source::family::detached(&***session, shape, &target.config.name, position).await?.is_none()
         && source::sweep::with_late_rows(&session, shape, &[&target.config.name]).await?.is_empty();
     if done && !target.redriven.is_empty() {
         target.refused_again = dead_letter::refused_again(&session, &target.redriven).await?;

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, GenericClient, Row, Statement};
 
+use super::away;
 use super::fetch::{FetchError, Request};
 use super::shape::{After, Shape, Within};
 use crate::database::Loan;
@@ -28,21 +29,33 @@ fn stands_alone(shape: &Shape) -> bool {
 }
 
 /// A partition of `outbox.message` on its way out with a place behind the position: its rows cannot be seen, whether or
-/// not somebody needs them. It comes back, or goes for good, with the next pass of retention. Of tables of the user's own
-/// nobody can say what was a partition.
+/// not somebody needs them. It comes back, or goes for good, with the next pass of retention. Of tables of the user's own, one that
+/// the cursor has known, with a row after the position.
 ///
 /// # Errors
 /// The database's.
 pub async fn detached(
     client: &impl GenericClient,
     shape: &Shape,
+    cursor: &str,
     position: Option<&Position>,
 ) -> Result<Option<String>, tokio_postgres::Error> {
-    if !is_message(shape) {
+    if is_message(shape) {
+        let row = client.query_opt(DETACHED, &[&position.map(|position| position.created_at)]).await?;
+        return row.map(|row| row.try_get(0)).transpose();
+    }
+    let sql = "SELECT COALESCE(relations, '{}') FROM outbox.cursor WHERE name = $1";
+    let Some(row) = client.query_opt(sql, &[&cursor]).await? else { return Ok(None) };
+    let known: Vec<u32> = row.try_get(0)?;
+    if known.first() != Some(&shape.root) {
         return Ok(None);
     }
-    let row = client.query_opt(DETACHED, &[&position.map(|position| position.created_at)]).await?;
-    row.map(|row| row.try_get(0)).transpose()
+    for oid in known.into_iter().filter(|oid| !shape.descendants.contains(oid)) {
+        if let Some(name) = away::with_rows(client, shape, oid, position).await? {
+            return Ok(Some(name));
+        }
+    }
+    Ok(None)
 }
 
 /// The table's own oid and its descendants', as the statement's snapshot shows them.
@@ -60,6 +73,8 @@ pub(super) struct Family<'a> {
     detached: Option<Statement>,
     /// Partitions that the cursor does not know yet, where rows follow a position.
     news: Vec<u32>,
+    /// Those that it has known, and that are none any more.
+    gone: Vec<u32>,
     after: Option<&'a Position>,
 }
 
@@ -77,17 +92,23 @@ impl<'a> Family<'a> {
             (Some(known), Some(_)) => shape.descendants.difference(known).copied().collect(),
             _ => Vec::new(),
         };
+        let gone = match request.known {
+            // What is on its way out of the ready-made outbox, another statement tells.
+            Some(known) if !is_message(shape) => known.difference(&shape.descendants).copied().collect(),
+            _ => Vec::new(),
+        };
         Ok(Self {
             facts: reader.prepare_cached(if stands_alone(shape) { ALONE } else { FAMILY }).await?,
             detached,
             news,
+            gone,
             after: request.after,
         })
     }
 
     /// Whether there is something to be looked at before any row may be read.
     pub(super) fn has_news(&self) -> bool {
-        !self.news.is_empty()
+        !self.news.is_empty() || !self.gone.is_empty()
     }
 
     /// Takes the snapshot, and asks.
@@ -138,6 +159,12 @@ impl<'a> Family<'a> {
         if let Some(position) = request.after {
             for new in &self.news {
                 passed(reader, shape, *new, position).await?;
+            }
+        }
+        for gone in &self.gone {
+            if let Some(partition) = away::with_rows(&****reader, shape, *gone, request.after).await? {
+                let position = request.after.map_or_else(|| "at the beginning".to_owned(), ToString::to_string);
+                return Err(FetchError::Away { table: shape.config.table.to_string(), partition, position });
             }
         }
         Ok(row.try_get(0)?)

@@ -119,7 +119,7 @@ pub struct Request<'a> {
     /// Below which instant.
     pub horizon: Timestamp,
     /// The relations that the cursor has known so far; `None` for a new cursor, and for rows read ahead: whoever takes
-    /// them sees to it that no partition is new to the cursor.
+    /// them sees to it that the cursor has known these partitions, and no other.
     pub known: Option<&'a BTreeSet<u32>>,
     /// The table's oid that the cursor has known so far.
     pub root: Option<u32>,

@@ -1,6 +1,7 @@
 //! A cursor goes on only with what it belongs to: the same table, the same rule, a clock that has not stepped back, the
 //! same sink. Everything else halts with the choice explained.
 
+mod away;
 mod deleted;
 mod order;
 mod refused;

@@ -26,7 +26,7 @@ async fn run(client: &Client, sql: &str) {
 }
 
 /// A table `bookings` with the members `a` (ids below 100) and `b`: partitions, or tables that inherit.
-async fn members(database: &Database, inherit: bool) -> Client {
+pub async fn members(database: &Database, inherit: bool) -> Client {
     let owner = database.connect("postgres").await;
     let columns = "id bigint NOT NULL, created_at timestamptz NOT NULL DEFAULT clock_timestamp()";
     let tables = if inherit {

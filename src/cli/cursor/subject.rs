@@ -56,7 +56,7 @@ impl Subject {
 
     /// Says so when rows behind this place cannot be read now.
     pub(super) async fn warn_of_detached(&self, place: Option<&Position>) -> anyhow::Result<()> {
-        if let Some(partition) = detached(&**self.session, &self.shape, place).await? {
+        if let Some(partition) = detached(&**self.session, &self.shape, &self.relay.name, place).await? {
             complain(format_args!(
                 "WARNING: partition {partition} is detached: its rows are not counted here, and the relay waits until it is \
                  back (docs/RETENTION.md)"

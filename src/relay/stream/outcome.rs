@@ -224,7 +224,7 @@ impl TurnError {
             Self::Fetch(FetchError::FamilyChanged | FetchError::Unreadable(_)) => return None,
             Self::Fetch(FetchError::Replaced { .. }) => "relation_replaced",
             Self::Fetch(FetchError::AttachedBehind { .. }) => "partition_attached",
-            Self::Fetch(FetchError::Detached { .. }) => "partition_detached",
+            Self::Fetch(FetchError::Detached { .. } | FetchError::Away { .. }) => "partition_detached",
             Self::Fetch(FetchError::Late(_)) => "read_timeout",
             Self::LockLost { .. } => "lock_lost",
             Self::NotAdvanced { source, .. }

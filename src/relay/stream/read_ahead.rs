@@ -127,7 +127,7 @@ impl Ahead {
         let known = cursor
             .relations
             .as_ref()
-            .is_some_and(|(root, known)| *root == shape.root && shape.descendants.is_subset(known));
+            .is_some_and(|(root, known)| *root == shape.root && shape.descendants == *known);
         // Late rows are those of one position and one snapshot: those that the cursor has.
         let place = self.after == cursor.position && (shape.sweep.is_none() || self.swept == cursor.swept);
         known && place && self.most <= most && self.begun.elapsed() <= ready.config.turn.time

@@ -233,13 +233,13 @@ impl Worker<'_> {
                     "The next pass of [retention] messages puts it back; at once, as the owner: \
                      SELECT outbox.attach_messages('{partition}')."
                 );
-                tracing::warn!(cursor = self.ready.config.name, %error, hint, "waiting for a partition");
-                let failure =
-                    Failure::of(Class::Retry, "partition_detached", error.to_string(), hint).about(Subject::Elsewhere);
-                let pause = self.backoff.failed(fastrand::f64());
-                // Nothing was sent: it says nothing of the sink's circuit.
-                report::retry(self.engine, self.ready, &failure, None, None).await;
-                return Next::After(pause);
+                return self.waits_for_partition(error, hint).await;
+            }
+            TurnError::Fetch(FetchError::Away { partition, .. }) => {
+                let hint = self.adopt(&format!(
+                    "Attach {partition} again: the relay goes on by itself. To give its rows up, drop it, and the relay goes on as well"
+                ));
+                return self.waits_for_partition(error, hint).await;
             }
             // Found by reading ahead: only the turn that has the lock decides about the row.
             TurnError::Fetch(FetchError::Unreadable(_)) => return Next::Look,
@@ -268,6 +268,16 @@ impl Worker<'_> {
             report::retry(self.engine, self.ready, &failure, None, None).await;
         }
         if cure == Cure::Recheck { Next::Recheck(pause) } else { Next::After(pause) }
+    }
+
+    async fn waits_for_partition(&mut self, error: &TurnError, hint: String) -> Next {
+        tracing::warn!(cursor = self.ready.config.name, %error, hint, "waiting for a partition");
+        let failure =
+            Failure::of(Class::Retry, "partition_detached", error.to_string(), hint).about(Subject::Elsewhere);
+        let pause = self.backoff.failed(fastrand::f64());
+        // Nothing was sent: it says nothing of the sink's circuit.
+        report::retry(self.engine, self.ready, &failure, None, None).await;
+        Next::After(pause)
     }
 
     async fn halted(&self, code: &str, error: &TurnError, hint: String) -> Next {

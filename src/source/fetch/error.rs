@@ -50,7 +50,20 @@ pub enum FetchError {
         /// The cursor's position.
         position: String,
     },
-    /// A partition with rows that the cursor has not passed is detached, or is being detached.
+    /// A partition with rows that the cursor has not passed was detached, or is being detached.
+    #[error(
+        "{partition} was a partition of {table}, is none any more, and holds rows after the cursor's position {position}: they would be \
+         left out"
+    )]
+    Away {
+        /// The configured table.
+        table: String,
+        /// What was its partition, or inherited from it.
+        partition: String,
+        /// The cursor's position.
+        position: String,
+    },
+    /// A partition of the ready-made outbox with rows that the cursor has not passed is detached, or is being detached.
     #[error(
         "partition {partition} of {table} is detached, and reaches behind the cursor's position {position}: its rows \
          cannot be read, and would be left out"

@@ -59,6 +59,19 @@ impl Shape {
         )
     }
 
+    /// Whether a relation of this name, which is no part of the table any more, has a row that is to be delivered after a position: its
+    /// parts are `$1` and `$2`.
+    #[must_use]
+    pub fn waiting_sql(&self, name: &str, after: After) -> String {
+        let own = self.shard_terms().map_or_else(String::new, |[of, number]| format!(" AND {of} = {number}"));
+        format!(
+            "SELECT EXISTS (SELECT FROM ONLY {name} AS t WHERE true{}{own}{} ORDER BY {} LIMIT 1)",
+            self.beyond(after, 1),
+            self.and_matches(),
+            self.sorted(""),
+        )
+    }
+
     /// Whether one partition or child alone has a row at or below a position.
     #[must_use]
     pub fn passed_sql(&self, within: &Within<'_>, after: After) -> String {

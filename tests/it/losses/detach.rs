@@ -11,9 +11,13 @@ use crate::support::{Database, PATIENCE, Reader, Replica, config, database, even
 const DETACH: &str = "ALTER TABLE bookings DETACH PARTITION a CONCURRENTLY";
 const ATTACH: &str = "ALTER TABLE bookings ATTACH PARTITION a FOR VALUES FROM (MINVALUE) TO (100)";
 
-/// A table with the row 100 in `b`, and a reader that has delivered it.
+/// A role that may look into a member is not to pass its rows: `identity/away.rs`.
+const THROUGH_ROOT: &str = "REVOKE SELECT ON a, b FROM relay";
+
+/// A table with the row 100 in `b`, and a reader that has delivered it, and sees both members through the table only.
 async fn delivered(database: &Database) -> (Client, Arc<Reader>) {
     let owner = members(database, false).await;
+    run(&owner, THROUGH_ROOT).await;
     run(&owner, "INSERT INTO bookings (id) VALUES (100)").await;
     let reader = Arc::new(Reader::new(database, "relay").await);
     reader.settled(&[100]).await;
@@ -50,6 +54,7 @@ async fn partition_pending_detach_halts_on_return() {
 async fn partition_that_returns_halts_without_another_row() {
     let database = database().await;
     let owner = members(&database, false).await;
+    run(&owner, THROUGH_ROOT).await;
     run(&owner, "INSERT INTO bookings (id) VALUES (100)").await;
     let relay = "[[relay]]\nname = \"r\"\n[relay.source.stream]\ntable = \"public.bookings\"\n[relay.sink.stdout]\n";
     let replica = Replica::start(&config(&database, "relay", None, relay), "a");
