@@ -4,6 +4,10 @@
 ALTER TABLE outbox.cursor ADD COLUMN audit bytea;
 COMMENT ON COLUMN outbox.cursor.audit IS 'The slice that is being recorded: between which places, how many rows, and sums over their ids; NULL: none. It ends at the position, or is over.';
 
+-- A column that another has taken the name of is another order, whatever its type.
+ALTER TABLE outbox.cursor ADD COLUMN position_columns smallint[];
+COMMENT ON COLUMN outbox.cursor.position_columns IS 'The numbers of created_at and id in the table when the position was written; NULL: not known.';
+
 CREATE TABLE outbox.audit_slice (
     id                bigint      GENERATED ALWAYS AS IDENTITY,
     cursor            text        NOT NULL,

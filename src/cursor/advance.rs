@@ -117,7 +117,7 @@ async fn advance(
     let id = to.position.and_then(|position| position.id.as_deref());
     let relations = to.oids();
     let audit = to.audit.and_then(|recorded| recorded.open.as_ref()).map(Slice::to_bytes);
-    let parameters: [&(dyn ToSql + Sync); 16] = [
+    let parameters: [&(dyn ToSql + Sync); 17] = [
         &name,
         &created_at,
         &id,
@@ -134,6 +134,7 @@ async fn advance(
         &to.sweep,
         &to.rests_on.order,
         &audit,
+        &to.rests_on.columns,
     ];
     // When the update fails, nothing behind it is carried out, and its error is what is returned. Setting and commit are one
     // message, so that one answer wakes this process, and not two.

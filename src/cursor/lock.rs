@@ -28,7 +28,7 @@ macro_rules! lock {
              ctid::text, rule, open_since, created_at, \
              xmin::text, pg_catalog.pg_current_xact_id()::text, \
              CASE WHEN swept_at IS NOT DISTINCT FROM advanced_at THEN snapshot::text END, swept_column, \
-             pg_catalog.clock_timestamp(), updated_at, position_order, audit \
+             pg_catalog.clock_timestamp(), updated_at, position_order, audit, position_columns \
              FROM outbox.cursor WHERE ",
             $condition,
             " FOR UPDATE SKIP LOCKED"
@@ -62,6 +62,8 @@ pub struct RestsOn {
     pub open_since: Option<Timestamp>,
     /// What it was compared by; none of a cursor that is older than the column and has not advanced since.
     pub order: Option<String>,
+    /// The numbers of the columns that it was compared by; none likewise.
+    pub columns: Option<Vec<i16>>,
 }
 
 /// A cursor whose row this process has locked. Dropping it without [`Self::advance`] or [`Self::release`] closes the
@@ -204,7 +206,12 @@ impl LockedCursor {
             resumes: recorded.as_ref() == Some(&version),
             version,
             transaction_id: row.try_get(15)?,
-            rests_on: RestsOn { rule: row.try_get(11)?, open_since: row.try_get(12)?, order: row.try_get(20)? },
+            rests_on: RestsOn {
+                rule: row.try_get(11)?,
+                open_since: row.try_get(12)?,
+                order: row.try_get(20)?,
+                columns: row.try_get(22)?,
+            },
             connection,
             closed,
             settles: false,

@@ -115,7 +115,7 @@ impl LockedCursor {
         let relations = to.oids();
         let ids: Vec<&str> = reservation.rows.iter().map(|row| row.id.as_deref().unwrap_or_default()).collect();
         let instants: Vec<Timestamp> = reservation.rows.iter().map(|row| row.created_at).collect();
-        let parameters: [&(dyn ToSql + Sync); 17] = [
+        let parameters: [&(dyn ToSql + Sync); 18] = [
             &self.name,
             &created_at,
             &id,
@@ -133,6 +133,7 @@ impl LockedCursor {
             &to.rests_on.open_since,
             &to.sweep,
             &to.rests_on.order,
+            &to.rests_on.columns,
         ];
         let names: [&(dyn ToSql + Sync); 1] = [&self.name];
         let ((), _, row) = tokio::try_join!(

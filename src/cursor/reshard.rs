@@ -105,7 +105,12 @@ pub async fn old(client: &Client, relay: &str) -> anyhow::Result<Vec<Old>> {
                 waits: row.try_get(8)?,
                 letters: row.try_get(9)?,
                 unknown: row.try_get(10)?,
-                rests_on: RestsOn { rule: row.try_get(11)?, open_since: row.try_get(12)?, order: row.try_get(15)? },
+                rests_on: RestsOn {
+                    rule: row.try_get(11)?,
+                    open_since: row.try_get(12)?,
+                    order: row.try_get(15)?,
+                    columns: row.try_get(16)?,
+                },
                 swept: lock::swept(row.try_get(13)?, row.try_get(14)?),
             })
         })
@@ -147,7 +152,8 @@ pub async fn replace(client: &Client, old: &[Old], new: New<'_>, by: &str, detai
     let (snapshot, column) = swept.map(|swept| (swept.snapshot, swept.column)).unzip();
     // Where it has changed since, the new cursors go back.
     let order = old.iter().find_map(|old| old.rests_on.order.as_deref());
-    let parameters: [&(dyn ToSql + Sync); 12] = [
+    let columns = old.iter().find_map(|old| old.rests_on.columns.as_ref());
+    let parameters: [&(dyn ToSql + Sync); 13] = [
         &new.names,
         &new.relay,
         &new.identity,
@@ -160,6 +166,7 @@ pub async fn replace(client: &Client, old: &[Old], new: New<'_>, by: &str, detai
         &snapshot,
         &column,
         &order,
+        &columns,
     ];
     client.execute(MAKE, &parameters).await?;
     note(client, "cursor reshard", new.relay, by, Some(&detail.to_string())).await

@@ -3,7 +3,7 @@
 use tokio_postgres::types::ToSql;
 
 use super::audit_slices;
-use super::lock::LockedCursor;
+use super::lock::{LockedCursor, RestsOn};
 use super::status::{self, ErrorReport};
 use crate::database::Error;
 use crate::position::{Position, Timestamp};
@@ -29,7 +29,7 @@ impl LockedCursor {
     /// The database's; whether the commit took place is then unknown, and the next holder reads what is true.
     pub async fn go_back(
         self,
-        (rule, order): (Option<&str>, &str),
+        rests_on: &RestsOn,
         back: Option<Timestamp>,
         halt: &Halting<'_>,
         by: &str,
@@ -37,14 +37,16 @@ impl LockedCursor {
         let connection = &self.connection;
         connection.batch_execute("SET LOCAL synchronous_commit TO on").await?;
         status::report(connection, &self.name, &halt.report, Some(halt.fingerprint), Some(false)).await?;
-        if connection.execute(WEAKEN, &[&self.name, &rule, &back, &order]).await? != 1 {
+        if connection.execute(WEAKEN, &[&self.name, &rests_on.rule, &back, &rests_on.order, &rests_on.columns]).await?
+            != 1
+        {
             return Err(Error::Vanished(self.name));
         }
         // Rows that come again are not late, and what was passed in another order is not between the same two places.
         audit_slices::forget(connection, &self.name).await?;
         if let Some(back) = back {
             let from = self.position.as_ref().map(Position::to_string);
-            let parameters: [&(dyn ToSql + Sync); 5] = [&by, &self.name, &rule, &from, &back];
+            let parameters: [&(dyn ToSql + Sync); 5] = [&by, &self.name, &rests_on.rule, &from, &back];
             connection.execute(NOTE, &parameters).await?;
         }
         connection.batch_execute("COMMIT").await?;

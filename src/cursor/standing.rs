@@ -46,6 +46,8 @@ pub struct Standing {
     pub rule: Option<String>,
     /// What its position was compared by.
     pub order: Option<String>,
+    /// The numbers of the columns that it was compared by.
+    pub columns: Option<Vec<i16>>,
     /// Up to where the late rows at or below its position have been found.
     pub swept: Option<Swept>,
 }
@@ -112,7 +114,8 @@ fn standing(row: &Row) -> Result<Standing, tokio_postgres::Error> {
         rule: row.try_get(16)?,
         requested: row.try_get(17)?,
         order: row.try_get(18)?,
-        swept: swept(row.try_get(19)?, row.try_get(20)?),
+        columns: row.try_get(19)?,
+        swept: swept(row.try_get(20)?, row.try_get(21)?),
     })
 }
 

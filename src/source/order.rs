@@ -8,7 +8,7 @@ use super::table::Column;
 const MOST: u32 = 6;
 
 /// What a change of the order means for a position.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Change {
     /// Nothing: rows stand as they stood, those before it and those after it.
     None,
@@ -51,6 +51,17 @@ pub fn change(known: &str, now: &str) -> Change {
         () if known.instant != now.instant => Change::Beyond,
         () if known.id == now.id && known.digits <= now.digits => Change::None,
         () => Change::Within,
+    }
+}
+
+/// What has changed between two pairs of column numbers, of `created_at` and `id` of one table: the values of another column say nothing
+/// of those of before, of whatever type they are.
+#[must_use]
+pub fn change_of_columns(known: &[i16], now: &[i16]) -> Change {
+    match () {
+        () if known == now => Change::None,
+        () if known.first() == now.first() => Change::Within,
+        () => Change::Beyond,
     }
 }
 
@@ -103,6 +114,11 @@ mod tests {
             (known, "of another version".to_owned(), Change::Beyond),
         ] {
             assert_eq!(change(&known, &now), expected, "{known} -> {now}");
+        }
+        for (known, now, expected) in
+            [([2, 1], [2, 1], Change::None), ([2, 1], [2, 5], Change::Within), ([2, 1], [5, 1], Change::Beyond)]
+        {
+            assert_eq!(change_of_columns(&known, &now), expected, "{known:?} -> {now:?}");
         }
     }
 }

@@ -95,6 +95,8 @@ pub struct Shape {
     pub own_role_only_reads: bool,
     /// What positions are compared by; see [`super::order`].
     pub order: String,
+    /// The numbers of `created_at` and `id` in the table: another column can have taken such a name.
+    pub order_columns: Vec<i16>,
     /// What a snapshot says of `created_at` and `id`, as long as that holds.
     pub order_facts: BTreeSet<String>,
     /// The type of the id column.

@@ -306,6 +306,10 @@ impl Table {
                 self.column(&config.id),
                 config.time_zone.as_deref(),
             ),
+            order_columns: [&config.created_at, &config.id]
+                .into_iter()
+                .filter_map(|name| self.column(name).map(|column| column.number))
+                .collect(),
             order_facts: [&config.created_at, &config.id]
                 .into_iter()
                 .filter_map(|name| self.column(name))

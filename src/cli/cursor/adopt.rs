@@ -26,7 +26,7 @@ Examples:
 
 It accepts, for a cursor that is halted because of it: another table, sink, target or database system under the same name; \
 a table that was replaced (swapped by RENAME); an attached partition with rows that were passed; another number of \
-partitions of the topic. The position stays: rows of the new table or partition at or below it are never sent. The halt \
+partitions of the topic; or for one that waits for a detached partition, whose rows are given up. The position stays: rows of the new table or partition at or below it are never sent. The halt \
 ends. Only a replica that finds exactly what was shown here takes it over.
 
 Exit codes: 0 done, nothing to adopt, or stored where no replica runs; 1 failed or declined; 2 no terminal to confirm it: add --yes; 3 not \

@@ -2,7 +2,7 @@ WITH moved AS (
     UPDATE outbox.cursor SET position_created_at = $2, position_id = $3, observed_at = $4,
         snapshot = COALESCE($5::text::pg_snapshot, snapshot), relations = $6::oid[], seek_applied = $7,
         identity = $8::text::jsonb, advanced_by = $9, partitions = COALESCE($10, partitions), rule = $12,
-        open_since = $13, position_order = $15, audit = $16, advanced_at = n.now, updated_at = n.now,
+        open_since = $13, position_order = $15, position_columns = $17, audit = $16, advanced_at = n.now, updated_at = n.now,
         swept_column = CASE WHEN $5::text IS NULL THEN swept_column ELSE $14::smallint END,
         -- The snapshot belongs to this advance: a program that knows nothing of it leaves the two instants apart.
         swept_at = CASE

@@ -3,7 +3,8 @@
 UPDATE outbox.cursor AS c SET position_created_at = $2, position_id = $3, observed_at = COALESCE($4, c.observed_at),
     seek_applied = $5, identity = COALESCE($6::text::jsonb, c.identity), relations = COALESCE($7::oid[], c.relations),
     partitions = COALESCE($8::integer, c.partitions), open_since = NULL, updated_at = pg_catalog.clock_timestamp(),
-    position_order = CASE WHEN $6::text IS NULL THEN c.position_order END, audit = CASE WHEN NOT $12::boolean THEN c.audit END,
+    position_order = CASE WHEN $6::text IS NULL THEN c.position_order END,
+    position_columns = CASE WHEN $6::text IS NULL THEN c.position_columns END, audit = CASE WHEN NOT $12::boolean THEN c.audit END,
     snapshot = CASE
         WHEN $9::smallint IS NULL OR k.keeps THEN c.snapshot
         ELSE COALESCE($10::text::pg_snapshot, pg_catalog.pg_current_snapshot())

@@ -12,7 +12,8 @@ SELECT c.name, COALESCE(c.identity, '{}')::text, c.position_created_at, c.positi
     ),
     (SELECT pg_catalog.count(*) FROM outbox.claim AS u WHERE u.relay = c.name AND u.state = 'unknown'), c.rule,
     c.open_since,
-    CASE WHEN c.swept_at IS NOT DISTINCT FROM c.advanced_at THEN c.snapshot::text END, c.swept_column, c.position_order
+    CASE WHEN c.swept_at IS NOT DISTINCT FROM c.advanced_at THEN c.snapshot::text END, c.swept_column, c.position_order,
+    c.position_columns
 FROM outbox.cursor AS c
 LEFT JOIN outbox.control AS k ON k.cursor = c.name
 WHERE c.relay = $1

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::cursor::RestsOn;
 use crate::message::Field;
 use crate::metrics::CursorMetrics;
 use crate::relay::setup::lane_memory::LaneMemory;
@@ -76,6 +77,12 @@ impl StatusFlags {
 }
 
 impl PreparedStream {
+    /// What positions of this table rest on, under that rule; from when on transactions were open is not known.
+    pub(in crate::relay) fn rests_on(&self, rule: Option<String>) -> RestsOn {
+        let source::shape::Shape { order, order_columns, .. } = &*self.shape;
+        RestsOn { rule, open_since: None, order: Some(order.clone()), columns: Some(order_columns.clone()) }
+    }
+
     /// The same relay with the table's new shape, of which it reads its shard.
     #[must_use]
     pub fn with_shape(&self, shape: &Arc<source::shape::Shape>) -> Self {

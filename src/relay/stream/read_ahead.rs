@@ -124,10 +124,8 @@ impl Ahead {
     /// Whether the turn that has locked `cursor`, and may take `most` rows, may publish it.
     pub(in crate::relay) fn fits(&self, cursor: &LockedCursor, ready: &PreparedStream, most: usize) -> bool {
         let shape = &ready.shape;
-        let known = cursor
-            .relations
-            .as_ref()
-            .is_some_and(|(root, known)| *root == shape.root && shape.descendants == *known);
+        let known =
+            cursor.relations.as_ref().is_some_and(|(root, known)| *root == shape.root && shape.descendants == *known);
         // Late rows are those of one position and one snapshot: those that the cursor has.
         let place = self.after == cursor.position && (shape.sweep.is_none() || self.swept == cursor.swept);
         known && place && self.most <= most && self.begun.elapsed() <= ready.config.turn.time

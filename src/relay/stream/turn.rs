@@ -188,7 +188,7 @@ impl Turn<'_> {
         if same && weaker_rule::is_weaker(cursor.rests_on.rule.as_deref(), shape) {
             return Ok(Admitted::Over(weaker_rule::weaken(self.engine, self.ready, cursor).await?));
         }
-        if same && changed_order::is_changed(cursor.position.as_ref(), cursor.rests_on.order.as_deref(), shape) {
+        if same && changed_order::is_changed(cursor.position.as_ref(), &cursor.rests_on, shape) {
             return Ok(Admitted::Over(changed_order::go_back(self.engine, self.ready, cursor).await?));
         }
         let (sink, polled) = (self.ready.config.sink.circuit(), self.sighting.horizon.observed_at);

@@ -41,8 +41,8 @@ pub(in crate::relay) async fn weaken(
     let failure = failure(ready, since, back, &place);
     // With the halt in the same transaction: no turn goes on under the weaker rule before an operator has seen it.
     let halt = Halting { report: report::error(&failure, None), fingerprint: &ready.fingerprint };
-    let rests_on = (Some(ready.shape.rule.as_str()), ready.shape.order.as_str());
-    within(engine, cursor.go_back(rests_on, back, &halt, &engine.replica)).await?;
+    let rests_on = ready.rests_on(Some(ready.shape.rule.as_str().to_owned()));
+    within(engine, cursor.go_back(&rests_on, back, &halt, &engine.replica)).await?;
     report::halted(ready, &failure, None);
     Ok(TurnOutcome::Halted)
 }

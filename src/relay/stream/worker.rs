@@ -254,10 +254,9 @@ impl Worker<'_> {
     }
 
     fn rests_on(&self) -> RestsOn {
-        let shape = &self.ready.shape;
-        let (rule, order) = (shape.rule, shape.order.clone());
+        let rule = self.ready.shape.rule;
         let open_since = self.open_since.get().filter(|_| rule == Rule::Writers);
-        RestsOn { rule: Some(rule.as_str().to_owned()), open_since, order: Some(order) }
+        RestsOn { open_since, ..self.ready.rests_on(Some(rule.as_str().to_owned())) }
     }
 
     /// While its sink is out, one relay at a time tries it: of this process here, of all in the turn.

@@ -17,9 +17,10 @@ SELECT pg_catalog.pg_current_snapshot()::text,
        pg_catalog.to_regclass($2::text)::oid,
        ARRAY(SELECT oid FROM up),
        ARRAY(SELECT oid FROM down),
-       -- What rows are ordered by: the columns $3, of which a change of precision or collation changes no type.
+       -- What rows are ordered by: the columns $3, of which a change of precision or collation changes no type, nor a
+       -- change of names.
        ARRAY(
-         SELECT pg_catalog.concat_ws(' ', a.attname, a.atttypid, a.atttypmod, NULLIF(a.attcollation, 0)::pg_catalog.regcollation)
+         SELECT pg_catalog.concat_ws(' ', a.attname, a.attnum, a.atttypid, a.atttypmod, NULLIF(a.attcollation, 0)::pg_catalog.regcollation)
          FROM pg_catalog.pg_attribute AS a
          WHERE a.attrelid = $1::oid AND a.attname = ANY ($3::text[]) AND NOT a.attisdropped
        )

@@ -42,7 +42,7 @@ impl Column {
     /// What a snapshot says of its order; see `sql/snapshot.sql`.
     pub(in crate::source) fn fact(&self) -> String {
         let collation = self.collation.as_ref().map_or_else(String::new, |collation| format!(" {collation}"));
-        format!("{} {} {}{collation}", self.name, self.type_oid, self.modifier)
+        format!("{} {} {} {}{collation}", self.name, self.number, self.type_oid, self.modifier)
     }
 
     pub(super) fn column_type(&self) -> ColumnType {

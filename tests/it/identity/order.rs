@@ -146,3 +146,49 @@ async fn instants_that_become_others_move_no_position_and_the_halt_says_what_to_
     // The first was sent before, and is after the position that the operator chose.
     prints(&process, &[1, 2]).await;
 }
+
+// Guarantee: horizon.order-changed
+#[tokio::test(flavor = "multi_thread")]
+async fn another_column_under_the_name_or_in_the_configuration_moves_no_position_and_halts() {
+    let renamed =
+        "ALTER TABLE bookings RENAME created_at TO opened_at; ALTER TABLE bookings RENAME updated_at TO created_at";
+    for (is_running, change, column) in
+        [(true, renamed, "created_at"), (false, renamed, "created_at"), (false, "", "updated_at")]
+    {
+        let database = database().await;
+        let mut owner = database.connect("postgres").await;
+        let table = "CREATE TABLE bookings (id bigint PRIMARY KEY, created_at timestamptz NOT NULL DEFAULT clock_timestamp(), \
+                     updated_at timestamptz NOT NULL DEFAULT clock_timestamp()); CREATE INDEX ON bookings (created_at, id); \
+                     CREATE INDEX ON bookings (updated_at, id); GRANT SELECT ON bookings TO relay; \
+                     INSERT INTO bookings VALUES (1, '2026-11-21 08:00:10+00', '2026-11-21 08:00:20+00')";
+        run(&owner, table).await;
+        let mut process = start(&database, "relay");
+        prints(&process, &[1]).await;
+        advanced(&owner, "1").await;
+        let second = "INSERT INTO bookings VALUES (2, '2026-11-21 08:00:30+00', '2026-11-21 08:00:05+00')";
+        let mut printed = vec![1];
+        if !is_running {
+            process.signal(Signal::TERM);
+            assert_eq!(process.wait().await, Some(0), "{}", process.log());
+            printed.clear();
+        }
+        run(&owner, &format!("BEGIN; {second}; {change}; COMMIT")).await;
+        let stream = format!("{}\ncreated_at = \"{column}\"", super::BOOKINGS);
+        let text = crate::support::toml(&database, "relay", None, &super::stdout_relay(&stream));
+        if !is_running {
+            process = Process::spawn(&text, &["run"]);
+        }
+        let (message, hint) = halted(&owner, "order_changed").await;
+        assert!(
+            message.contains("integer of columns 2 and 1, and are now by") && message.contains("columns 3 and 1"),
+            "{message}"
+        );
+        assert!(hint.contains("cursor seek r --at INSTANT"), "{hint}");
+        let seek = ["cursor", "seek", "r", "--at", "2026-11-21T08:00:00Z", "--yes"];
+        let (code, _, log) = crate::support::outbox_relay(&text, &seek).await;
+        assert_eq!(code, Some(0), "{log}");
+        resume(&mut owner).await;
+        printed.extend([2, 1]);
+        prints(&process, &printed).await;
+    }
+}
