@@ -9,6 +9,7 @@
 #[allow(unreachable_pub, reason = "a program: `pub` says what a module offers the others")]
 mod relay {
     pub mod ask;
+    pub mod audit;
     pub mod backlog;
     pub mod claim;
     pub mod compare;

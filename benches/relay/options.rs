@@ -20,7 +20,7 @@ pub const PARTS: [(&str, f64); 10] = [
     ("shards", 0.5),
 ];
 /// What is measured only by its name.
-pub const NAMED: [&str; 8] = ["compare", "pending", "sql", "intake", "rules", "schedules", "lanes", "parked"];
+pub const NAMED: [&str; 9] = ["compare", "pending", "sql", "intake", "rules", "schedules", "lanes", "parked", "audit"];
 
 const HELP: &str = "\
 make bench ARGS=\"[--quick|--full] [OPTION N]… [PART]…\"
@@ -37,7 +37,7 @@ that succeeds, and is not --quick, also writes benches/results, which is committ
   --compare N --due N --models N --calls N --schedules N     sizes of parts that are measured by their names only
 
 Parts: rates delay latency primary_load takeover idle many_cursors backlog dead_versions shards
-Only by name: compare (make bench-compare), pending, sql, intake, rules, schedules, lanes, parked
+Only by name: compare (make bench-compare), pending, sql, intake, rules, schedules, lanes, parked, audit
 draw: draw the plots again, from target/bench.json, into target/bench
 ";
 

@@ -7,7 +7,7 @@ use super::read_model::{KINDS, Models};
 use super::report::Report;
 use super::stage::Stage;
 use super::{
-    ask, backlog, claim, compare, dead, delay, idle, lanes, latency, many, parked, primary_load, produce, rates,
+    ask, audit, backlog, claim, compare, dead, delay, idle, lanes, latency, many, parked, primary_load, produce, rates,
     read_model, rules, schedules, shards, takeover, wake,
 };
 
@@ -46,6 +46,7 @@ async fn one(part: &str, stage: &Stage, options: &Options, report: &mut Report) 
         "latency" => latency::measure(stage, options, report).await,
         "primary_load" => primary_load::measure(stage, options, report).await,
         "lanes" => lanes::measure(stage, options, report).await,
+        "audit" => audit::measure(stage, options, report).await,
         "parked" => parked::measure(stage, options, report).await,
         "takeover" => takeover::measure(stage, options, report).await,
         "idle" => idle::measure(stage, options, report).await,

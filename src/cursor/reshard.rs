@@ -82,6 +82,8 @@ pub struct New<'a> {
     pub identity: &'a str,
     /// The horizon rule of the table, where none of the former has recorded one.
     pub rule: &'a str,
+    /// What positions are compared by now, and the numbers of those columns.
+    pub order: (&'a str, &'a [i16]),
     /// Where they begin: the first rows are those of this instant.
     pub at: Option<Timestamp>,
 }
@@ -150,9 +152,8 @@ pub async fn replace(client: &Client, old: &[Old], new: New<'_>, by: &str, detai
     let open_since = open_since.and_then(|all| all.into_iter().min());
     let swept = swept(old);
     let (snapshot, column) = swept.map(|swept| (swept.snapshot, swept.column)).unzip();
-    // Where it has changed since, the new cursors go back.
-    let order = old.iter().find_map(|old| old.rests_on.order.as_deref());
-    let columns = old.iter().find_map(|old| old.rests_on.columns.as_ref());
+    // Where it has changed since for one of them, the new cursors go back.
+    let (order, columns) = rested_on(old, new.order);
     let parameters: [&(dyn ToSql + Sync); 13] = [
         &new.names,
         &new.relay,
@@ -170,4 +171,14 @@ pub async fn replace(client: &Client, old: &[Old], new: New<'_>, by: &str, detai
     ];
     client.execute(MAKE, &parameters).await?;
     note(client, "cursor reshard", new.relay, by, Some(&detail.to_string())).await
+}
+
+/// Of the orders that positions were compared by, one that is not the present one, if there is such.
+fn rested_on<'a>(old: &'a [Old], now: (&str, &[i16])) -> (Option<&'a str>, Option<&'a [i16]>) {
+    let known = |old: &'a Old| (old.rests_on.order.as_deref(), old.rests_on.columns.as_deref());
+    let is_another = |(order, columns): &(Option<&str>, Option<&[i16]>)| {
+        order.is_some_and(|order| order != now.0) || columns.is_some_and(|columns| columns != now.1)
+    };
+    let all = || old.iter().map(known).filter(|(order, _)| order.is_some());
+    all().find(is_another).or_else(|| all().next()).unwrap_or_default()
 }

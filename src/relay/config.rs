@@ -74,6 +74,23 @@ impl Config {
         }
     }
 
+    /// Why it is not recorded which rows of a stream are passed, if it is not: where rows that come late are found by their transaction
+    /// (`sweeps`), where rows are passed that nothing is known of, and where it is not known in the advance which ones were sent.
+    pub(in crate::relay) fn unaudited(&self, sweeps: bool) -> Option<&'static str> {
+        let filters = match &self.source {
+            source::Config::Stream(stream) => !stream.filter.is_empty(),
+            _ => return Some("its source is no stream"),
+        };
+        match () {
+            () if sweeps => Some("its column txid tells late rows in each turn"),
+            () if !self.audit => Some("[audit] enabled is false"),
+            () if self.guarantee == Guarantee::AtMostOnce => Some("its guarantee is at_most_once"),
+            () if filters => Some("its source has a where"),
+            () if self.on_poison == OnPoison::ParkKey => Some("its on_poison is park_key"),
+            () => None,
+        }
+    }
+
     /// Whether an advance waits for the disk: recipients act on what was published, and it cannot be taken back.
     pub(in crate::relay) fn waits_for_disk(&self) -> bool {
         self.sink.one_by_one() || self.guarantee == Guarantee::InDatabase

@@ -3,45 +3,172 @@
 //! Whoever reads the table does not see them any more. They would be left out, and where it is attached again they would be behind the
 //! position, so nothing is read before it is back, or gone for good, or an operator has accepted that.
 
-use tokio_postgres::GenericClient;
+use std::collections::BTreeSet;
 
+use tokio_postgres::{GenericClient, Row};
+
+use super::fetch::{FetchError, Request};
 use super::shape::{After, Shape};
+use crate::database::Loan;
 use crate::position::Position;
 
-/// The name of that relation where it still exists, and has a row after the position. Whether it has one cannot be told of a relation
-/// that the relay's role may not read, or whose columns are others now: that is logged, and it counts as having none.
+const FACTS: &str = include_str!("sql/away.sql");
+const HAS_PAGES: &str = "SELECT COALESCE(pg_catalog.pg_relation_size($1::oid::regclass), 0) > 0";
+
+/// A relation that is no part of the table any more, and still exists.
+struct Relation {
+    name: String,
+    /// What was taken from the table, which is this relation, or what it is a partition of.
+    taken: String,
+    /// `DETACH … CONCURRENTLY` is not finished.
+    is_pending: bool,
+    /// A transaction is open that has written to it.
+    is_written: bool,
+    /// What keeps this role from reading it, and what would let it.
+    unreadable: Option<(String, String)>,
+    /// The table is partitioned, and does not inherit.
+    is_partition: bool,
+}
+
+/// Refuses to read while one of these holds rows after the position, or that is not known. In a transaction of its own, with the lock
+/// before the snapshot, as the rows themselves are read: while it waits here, it keeps nobody from the table.
+///
+/// # Errors
+/// [`FetchError::Away`], or that of a connection that has ended.
+pub(super) async fn refuse(reader: &Loan, request: &Request<'_>) -> Result<(), FetchError> {
+    let shape = request.shape;
+    let Some(known) = request.known else { return Ok(()) };
+    let gone: Vec<u32> = known.difference(&shape.descendants).copied().collect();
+    for oid in &gone {
+        let Some(row) = reader.query_opt(FACTS, &[oid, &gone, &shape.root]).await? else { continue };
+        let relation = Relation::of(&row)?;
+        let why = if relation.is_pending && relation.is_written {
+            Some("transactions are open that have written to it".to_owned())
+        } else if let Some((reason, hint)) = &relation.unreadable {
+            told(reader, shape, *oid, (&relation.name, reason, hint)).await?;
+            None
+        } else {
+            waits(reader, shape, &relation.name, request.after).await?
+        };
+        if let Some(why) = why {
+            return Err(relation.refusal(shape, request.after, &why));
+        }
+    }
+    Ok(())
+}
+
+/// Why rows of that relation may be left out: there are some, or PostgreSQL cannot say.
+async fn waits(
+    reader: &Loan,
+    shape: &Shape,
+    name: &str,
+    after: Option<&Position>,
+) -> Result<Option<String>, FetchError> {
+    let begin = format!("BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY; LOCK TABLE ONLY {name} IN ACCESS SHARE MODE");
+    let asked = async {
+        reader.batch_execute(&begin).await?;
+        let holds = holds_rows(&****reader, shape, name, after).await?;
+        reader.batch_execute("COMMIT").await?;
+        Ok::<_, tokio_postgres::Error>(holds)
+    };
+    match asked.await {
+        Ok(true) => Ok(Some("it holds some".to_owned())),
+        Ok(false) => Ok(None),
+        // Another shape, a lock, a limit: who only sees the code would look for it in the table.
+        Err(error) if error.as_db_error().is_some() => {
+            let said = crate::database::error::describe(&error);
+            Ok(Some(format!("whether it holds some cannot be told ({said})")))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+async fn holds_rows(
+    client: &impl GenericClient,
+    shape: &Shape,
+    name: &str,
+    after: Option<&Position>,
+) -> Result<bool, tokio_postgres::Error> {
+    let sql = shape.waiting_sql(name, After::of(after));
+    let row = match after {
+        None => client.query_one(&sql, &[]).await?,
+        Some(Position { created_at, id: None }) => client.query_one(&sql, &[created_at]).await?,
+        Some(Position { created_at, id: Some(id) }) => client.query_one(&sql, &[created_at, id]).await?,
+    };
+    row.try_get(0)
+}
+
+/// The name of a relation among those that the cursor has known (`known`) and that are none of the table's now (`family`), with a row
+/// after the position; for people and for `run --once`.
 ///
 /// # Errors
 /// The database's.
 pub(super) async fn with_rows(
     client: &impl GenericClient,
     shape: &Shape,
-    relation: u32,
-    position: Option<&Position>,
+    (known, family): (&[u32], &BTreeSet<u32>),
+    after: Option<&Position>,
 ) -> Result<Option<String>, tokio_postgres::Error> {
-    let columns = [&shape.config.created_at, &shape.config.id];
-    let facts = client.query_opt(include_str!("sql/away.sql"), &[&relation, &columns.as_slice()]).await?;
-    let Some(facts) = facts else { return Ok(None) };
-    let name: String = facts.try_get(0)?;
-    if !facts.try_get::<_, bool>(1)? {
-        let table = shape.config.table.to_string();
-        let (role, partition): (String, &str) = (facts.try_get(2)?, &name);
-        tracing::warn!(
-            table,
-            partition,
-            hint = format!(
-                "Look whether it holds rows that were not delivered before you drop it. GRANT SELECT ON {name} TO {role}; lets the \
-                 relay look."
-            ),
-            "a partition was detached that this role cannot read: whether rows of it were not delivered is unknown"
-        );
-        return Ok(None);
+    let gone: Vec<u32> = known.iter().filter(|oid| !family.contains(oid)).copied().collect();
+    for oid in &gone {
+        let Some(row) = client.query_opt(FACTS, &[oid, &gone, &shape.root]).await? else { continue };
+        let relation = Relation::of(&row)?;
+        let open = relation.is_pending && relation.is_written;
+        if open || relation.unreadable.is_none() && holds_rows(client, shape, &relation.name, after).await? {
+            return Ok(Some(relation.name));
+        }
     }
-    let sql = shape.waiting_sql(&name, After::of(position));
-    let row = match position {
-        None => client.query_one(&sql, &[]).await?,
-        Some(Position { created_at, id: None }) => client.query_one(&sql, &[created_at]).await?,
-        Some(Position { created_at, id: Some(id) }) => client.query_one(&sql, &[created_at, id]).await?,
-    };
-    Ok(row.try_get::<_, bool>(0)?.then_some(name))
+    Ok(None)
+}
+
+/// Says once that rows of a relation may have been left out, unless it has none at all.
+async fn told(
+    reader: &Loan,
+    shape: &Shape,
+    oid: u32,
+    (partition, reason, hint): (&str, &str, &str),
+) -> Result<(), FetchError> {
+    if reader.query_one(HAS_PAGES, &[&oid]).await?.try_get(0)? {
+        let table = shape.config.table.to_string();
+        let message = "a partition was detached, and whether rows of it were not delivered is unknown";
+        tracing::warn!(table, partition, reason, hint, message);
+    }
+    Ok(())
+}
+
+impl Relation {
+    fn of(row: &Row) -> Result<Self, tokio_postgres::Error> {
+        let reason: Option<String> = row.try_get(4)?;
+        Ok(Self {
+            name: row.try_get(0)?,
+            taken: row.try_get(1)?,
+            is_pending: row.try_get(2)?,
+            is_written: row.try_get(3)?,
+            unreadable: reason.zip(row.try_get(5)?),
+            is_partition: row.try_get(6)?,
+        })
+    }
+
+    fn refusal(&self, shape: &Shape, after: Option<&Position>, why: &str) -> FetchError {
+        let (table, taken) = (shape.config.table.quoted(), &self.taken);
+        let fix = match (self.is_pending, self.is_partition) {
+            (true, _) => format!(
+                "Let the detachment end (where it was interrupted: ALTER TABLE {table} DETACH PARTITION {taken} FINALIZE), then attach \
+                 {taken} again"
+            ),
+            (false, true) => {
+                format!("Attach {taken} again (ALTER TABLE {table} ATTACH PARTITION {taken} FOR VALUES …)")
+            }
+            (false, false) => format!("ALTER TABLE {taken} INHERIT {table}"),
+        };
+        FetchError::Away {
+            table: shape.config.table.to_string(),
+            partition: self.name.clone(),
+            position: after.map_or_else(|| "at the beginning".to_owned(), ToString::to_string),
+            why: why.to_owned(),
+            fix: format!(
+                "{fix}: the relay goes on by itself. To give its rows up, drop {taken}, and the relay goes on as well"
+            ),
+        }
+    }
 }

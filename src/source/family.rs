@@ -19,7 +19,7 @@ const FAMILY: &str = include_str!("sql/snapshot.sql");
 const ALONE: &str = include_str!("sql/snapshot_alone.sql");
 
 /// Whether it is the ready-made outbox, whose partitions come and go.
-fn is_message(shape: &Shape) -> bool {
+pub(super) fn is_message(shape: &Shape) -> bool {
     (shape.config.table.schema.as_str(), shape.config.table.name.as_str()) == ("outbox", "message")
 }
 
@@ -50,12 +50,9 @@ pub async fn detached(
     if known.first() != Some(&shape.root) {
         return Ok(None);
     }
-    for oid in known.into_iter().filter(|oid| !shape.descendants.contains(oid)) {
-        if let Some(name) = away::with_rows(client, shape, oid, position).await? {
-            return Ok(Some(name));
-        }
-    }
-    Ok(None)
+    // What it is now: the shape may have been read a while ago.
+    let family = descendants(client, shape.root, &shape.config.table.quoted()).await?;
+    away::with_rows(client, shape, (&known, &family), position).await
 }
 
 /// The table's own oid and its descendants', as the statement's snapshot shows them.
@@ -63,6 +60,14 @@ pub async fn detached(
 /// # Errors
 /// The database's.
 pub async fn read(client: &Client, root: u32, table: &str) -> Result<BTreeSet<u32>, tokio_postgres::Error> {
+    descendants(client, root, table).await
+}
+
+async fn descendants(
+    client: &impl GenericClient,
+    root: u32,
+    table: &str,
+) -> Result<BTreeSet<u32>, tokio_postgres::Error> {
     let row = client.query_one(FAMILY, &[&root, &table, &Vec::<String>::new()]).await?;
     Ok(row.try_get::<_, Vec<u32>>(3)?.into_iter().collect())
 }
@@ -73,8 +78,6 @@ pub(super) struct Family<'a> {
     detached: Option<Statement>,
     /// Partitions that the cursor does not know yet, where rows follow a position.
     news: Vec<u32>,
-    /// Those that it has known, and that are none any more.
-    gone: Vec<u32>,
     after: Option<&'a Position>,
 }
 
@@ -92,23 +95,17 @@ impl<'a> Family<'a> {
             (Some(known), Some(_)) => shape.descendants.difference(known).copied().collect(),
             _ => Vec::new(),
         };
-        let gone = match request.known {
-            // What is on its way out of the ready-made outbox, another statement tells.
-            Some(known) if !is_message(shape) => known.difference(&shape.descendants).copied().collect(),
-            _ => Vec::new(),
-        };
         Ok(Self {
             facts: reader.prepare_cached(if stands_alone(shape) { ALONE } else { FAMILY }).await?,
             detached,
             news,
-            gone,
             after: request.after,
         })
     }
 
     /// Whether there is something to be looked at before any row may be read.
     pub(super) fn has_news(&self) -> bool {
-        !self.news.is_empty() || !self.gone.is_empty()
+        !self.news.is_empty()
     }
 
     /// Takes the snapshot, and asks.
@@ -159,12 +156,6 @@ impl<'a> Family<'a> {
         if let Some(position) = request.after {
             for new in &self.news {
                 passed(reader, shape, *new, position).await?;
-            }
-        }
-        for gone in &self.gone {
-            if let Some(partition) = away::with_rows(&****reader, shape, *gone, request.after).await? {
-                let position = request.after.map_or_else(|| "at the beginning".to_owned(), ToString::to_string);
-                return Err(FetchError::Away { table: shape.config.table.to_string(), partition, position });
             }
         }
         Ok(row.try_get(0)?)

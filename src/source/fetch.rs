@@ -11,6 +11,7 @@ use futures_util::{TryStreamExt, pin_mut};
 use tokio::sync::oneshot;
 
 use super::shape::{After, Shape};
+use super::{away, family};
 use crate::batch::Batch;
 use crate::database::{Error, Fragile, Loan, Server};
 use crate::message::Field;
@@ -191,6 +192,10 @@ pub async fn end(reader: Fragile, fetched: &Fetched) -> Result<(), Error> {
 /// further use.
 pub async fn fetch(reader: &Loan, mut request: Request<'_>, batches: &mut Giver) -> Result<Fetched, FetchError> {
     request.server.same_as(&reader.server)?;
+    // What is on its way out of the ready-made outbox, a statement of its own tells.
+    if !family::is_message(request.shape) {
+        away::refuse(reader, &request).await?;
+    }
     if let Some(limit) = request.alone {
         if let Some(row) = slow::find(reader, &request, limit).await? {
             return Err(FetchError::Unreadable(row));

@@ -171,6 +171,54 @@ async fn secrets_that_would_halt_a_relay_at_its_first_row_are_found_by_check() {
     assert_eq!(told().await.1, []);
 }
 
+// Guarantee: audit.check
+#[tokio::test(flavor = "multi_thread")]
+async fn check_says_which_relays_are_audited_and_that_no_receiver_is_contacted() {
+    let database = database().await;
+    let owner = bookings(&database, CLOCK).await;
+    let swept = "CREATE TABLE swept (LIKE bookings INCLUDING ALL, txid xid8 NOT NULL DEFAULT pg_current_xact_id()); \
+                 CREATE INDEX ON swept (txid, created_at, id); GRANT SELECT ON swept TO relay";
+    owner.batch_execute(swept).await.unwrap();
+    let http = stdout_relay("http", "")
+        .replace("[relay.sink.stdout]", "[relay.sink.http]\nurl = \"http://127.0.0.1:1/rows\"\nbody = \"{{ id }}\"");
+    let filtered = stdout_relay("filtered", "").replace("[relay.sink", "where = { customer = \"c\" }\n[relay.sink");
+    let relays = [
+        stdout_relay("plain", ""),
+        stdout_relay("once", "guarantee = \"at_most_once\""),
+        stdout_relay("swept", "").replace("public.bookings", "public.swept"),
+        filtered,
+        http,
+    ];
+    let text = toml(&database, "relay", None, &relays.concat());
+    let document = json(&outbox_relay(&text, &["check", "-o", "json"]).await.1);
+    let message = |relay: &str, code: &str| {
+        let findings = document["findings"].as_array().unwrap();
+        let found = findings.iter().find(|found| found["relay"] == relay && found["code"] == code);
+        found.map(|found| found["message"].as_str().unwrap().to_owned())
+    };
+    let is_compared = "what is passed is compared with the table after a minute, ten minutes and an hour ([audit])";
+    for (relay, why) in [
+        ("plain", None),
+        ("once", Some("its guarantee is at_most_once")),
+        ("swept", Some("its column txid tells late rows in each turn")),
+        ("filtered", Some("its source has a where")),
+        ("http", None),
+    ] {
+        let expected = why.map(|why| format!("what is passed is not compared with the table: {why}"));
+        assert_eq!(
+            message(relay, "audit"),
+            Some(expected.unwrap_or_else(|| is_compared.to_owned())),
+            "{relay}: {document}"
+        );
+    }
+    assert!(message("http", "receiver").unwrap().starts_with("the receiver is not contacted"), "{document}");
+    assert_eq!(message("plain", "receiver"), None);
+    let text = format!("[audit]\nenabled = false\n{}", toml(&database, "relay", None, &relays[0]));
+    let document = json(&outbox_relay(&text, &["check", "-o", "json"]).await.1);
+    let found = finding(&document, "audit").unwrap();
+    assert_eq!(found["message"], "what is passed is not compared with the table: [audit] enabled is false");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn check_finds_what_keeps_the_relay_from_its_own_tables() {
     let database = database().await;

@@ -15,6 +15,7 @@ use crate::relay::engine::identity::Change;
 use crate::relay::engine::lag::CAP;
 use crate::relay::inspect::adopt::{changes, found, known};
 use crate::sink::kafka::Cluster;
+use crate::source::family::detached;
 use crate::source::span::between;
 
 /// Arguments of `cursor adopt`.
@@ -75,6 +76,9 @@ pub(super) async fn run(config: Config, args: &Args) -> anyhow::Result<ExitCode>
         place(position.as_ref()),
         below.rows
     ))?;
+    if let Some(partition) = detached(&**subject.session, &subject.shape, name, position.as_ref()).await? {
+        print(&format!("rows of {partition} after it, which were not sent: given up\n"))?;
+    }
     if let Some(code) = agreed(args.consent, &format!("Let {name} go on with what was found?"))? {
         return Ok(code);
     }

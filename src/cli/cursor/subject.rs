@@ -59,7 +59,7 @@ impl Subject {
         if let Some(partition) = detached(&**self.session, &self.shape, &self.relay.name, place).await? {
             complain(format_args!(
                 "WARNING: partition {partition} is detached: its rows are not counted here, and the relay waits until it is \
-                 back (docs/RETENTION.md)"
+                 back, dropped, or given up by `outbox-relay cursor adopt` (docs/TABLES.md)"
             ));
         }
         Ok(())

@@ -22,6 +22,7 @@ use crate::source::finding::{Finding, Level};
 use crate::source::shape::{After, Shape};
 use crate::source::{self, Pending, Requests, Schedules, judge, table};
 
+mod audit;
 mod cursors;
 mod custom;
 mod email;
@@ -151,6 +152,7 @@ async fn at_target(
     if let sink::Config::Kafka(config) = &relay.sink {
         found.extend(topic::topic(cluster, config, rows, away).await);
     }
+    found.extend(secrets::uncontacted(relay));
     found.extend(secrets::usable(relay));
     found.extend(secrets::token(relay).await);
     if let sink::Config::Email(config) = &relay.sink {
@@ -211,6 +213,7 @@ async fn rows(
     }
     let shape = Shape { shard: relay.shard.clone(), ..table.shape(source, &verdict) };
     findings.extend(partitions::finding(relay, &shape));
+    findings.push(audit::finding(relay, &shape));
     let Some(fields) = asked(relay, sinks::KnownTable::of(&shape), findings) else { return Ok(None) };
     if !fit {
         return Ok(None);

@@ -244,7 +244,8 @@ impl Handover<'_> {
         let at = begins.map(|created_at| Position { created_at, id: None });
         let from: Vec<&str> = olds.iter().map(|old| old.name.as_str()).collect();
         let detail = serde_json::json!({ "from": from, "to": names, "at": at.as_ref().map(ToString::to_string) });
-        let new = New { relay, names: &names, identity: &self.identity, rule: self.shape.rule.as_str(), at: begins };
+        let (rule, order) = (self.shape.rule.as_str(), (&*self.shape.order, &*self.shape.order_columns));
+        let new = New { relay, names: &names, identity: &self.identity, rule, order, at: begins };
         holder.batch_execute("SET LOCAL synchronous_commit TO on").await?;
         replace(holder, olds, new, by, &detail).await?;
         holder.batch_execute("COMMIT").await?;

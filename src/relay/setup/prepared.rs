@@ -120,11 +120,9 @@ impl PreparedStream {
         repeats && self.sink.says_what_is_acknowledged()
     }
 
-    /// Whether turns record which rows they pass. Not where rows that come late are found by their transaction, where rows are passed
-    /// that nothing is known of, and where it is not known in the advance which ones were sent.
+    /// Whether turns record which rows they pass.
     pub(in crate::relay) fn audits(&self) -> bool {
-        let sent_after = self.config.guarantee == Guarantee::AtMostOnce;
-        self.config.audit && self.shape.sweep.is_none() && !self.may_pass_rows() && !sent_after
+        self.config.unaudited(self.shape.sweep.is_some()).is_none()
     }
 
     /// Whether rows are left out that do not match.

@@ -102,7 +102,11 @@ impl Turn<'_> {
             return Ok(None);
         }
         let reader = Fragile::new(within(self.engine, self.engine.connection()).await?);
-        let (from, known) = ((cursor.position.as_ref(), swept), cursor.relations.as_ref());
+        // A partition that is away has no part in that.
+        let there = &self.ready.shape.descendants;
+        let known =
+            cursor.relations.as_ref().map(|(root, known)| (*root, known.intersection(there).copied().collect()));
+        let (from, known) = ((cursor.position.as_ref(), swept), known.as_ref());
         let safe = (self.sighting.horizon.at, &*self.sighting.server);
         let request = Request { alone: None, ..read_ahead::request(self.ready, &self.learned, from, known, safe, 0) };
         let (mut giver, mut taker) = fetch::handoff(usize::MAX);

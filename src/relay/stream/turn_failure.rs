@@ -235,10 +235,8 @@ impl Worker<'_> {
                 );
                 return self.waits_for_partition(error, hint).await;
             }
-            TurnError::Fetch(FetchError::Away { partition, .. }) => {
-                let hint = self.adopt(&format!(
-                    "Attach {partition} again: the relay goes on by itself. To give its rows up, drop it, and the relay goes on as well"
-                ));
+            TurnError::Fetch(FetchError::Away { fix, .. }) => {
+                let hint = self.adopt(fix);
                 return self.waits_for_partition(error, hint).await;
             }
             // Found by reading ahead: only the turn that has the lock decides about the row.

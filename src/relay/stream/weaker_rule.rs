@@ -10,7 +10,7 @@
 //! until an operator accepts that. It does not go back where a row must not be sent twice, or where the instant is not known:
 //! then the halt says what may be missing.
 
-use crate::cursor::{Halting, LockedCursor};
+use crate::cursor::{Halting, LockedCursor, RestsOn};
 use crate::position::Timestamp;
 use crate::relay::Guarantee;
 use crate::relay::engine::Engine;
@@ -41,7 +41,8 @@ pub(in crate::relay) async fn weaken(
     let failure = failure(ready, since, back, &place);
     // With the halt in the same transaction: no turn goes on under the weaker rule before an operator has seen it.
     let halt = Halting { report: report::error(&failure, None), fingerprint: &ready.fingerprint };
-    let rests_on = ready.rests_on(Some(ready.shape.rule.as_str().to_owned()));
+    // A column that has come with another stamp is another order, too: the next turn judges that.
+    let rests_on = RestsOn { rule: Some(ready.shape.rule.as_str().to_owned()), ..cursor.rests_on.clone() };
     within(engine, cursor.go_back(&rests_on, back, &halt, &engine.replica)).await?;
     report::halted(ready, &failure, None);
     Ok(TurnOutcome::Halted)

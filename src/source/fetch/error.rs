@@ -52,8 +52,8 @@ pub enum FetchError {
     },
     /// A partition with rows that the cursor has not passed was detached, or is being detached.
     #[error(
-        "{partition} was a partition of {table}, is none any more, and holds rows after the cursor's position {position}: they would be \
-         left out"
+        "{partition} is no part of {table} any more, or is being detached: its rows after the cursor's position {position} would be left \
+         out, and {why}"
     )]
     Away {
         /// The configured table.
@@ -62,6 +62,10 @@ pub enum FetchError {
         partition: String,
         /// The cursor's position.
         position: String,
+        /// Whether there are such rows.
+        why: String,
+        /// What an administrator can do.
+        fix: String,
     },
     /// A partition of the ready-made outbox with rows that the cursor has not passed is detached, or is being detached.
     #[error(

@@ -1,11 +1,35 @@
--- A relation $1 that is no part of the table any more: its name, whether this role can look into it by the columns $2, and the role.
--- One without rows need not be looked into: a file of no bytes says as much. A partitioned one has its rows in its own partitions.
-SELECT $1::oid::pg_catalog.regclass::text,
-       pg_catalog.has_table_privilege(c.oid, 'SELECT')
-           AND pg_catalog.has_schema_privilege(c.relnamespace, 'USAGE')
-           AND NOT pg_catalog.row_security_active(c.oid)
-           AND (SELECT pg_catalog.count(*) FROM pg_catalog.pg_attribute AS a
-                WHERE a.attrelid = c.oid AND a.attname = ANY ($2::text[]) AND NOT a.attisdropped) = pg_catalog.cardinality($2::text[]),
-       pg_catalog.quote_ident(current_user)
+-- A relation $1 that is no part of the table $3 any more, where it still exists: its name; what was taken from the table, the topmost of
+-- all that are gone ($2) above it; whether a detachment is not finished; whether a transaction that is open has written to it; what keeps
+-- this role from reading it, and what lets it; whether the table is partitioned. What is partitioned itself has its rows in its partitions.
+WITH RECURSIVE up AS (
+    SELECT $1::oid AS oid
+    UNION
+    SELECT i.inhparent FROM pg_catalog.pg_inherits AS i JOIN up ON i.inhrelid = up.oid WHERE i.inhparent = ANY ($2::oid[])
+)
+SELECT c.oid::pg_catalog.regclass::text,
+       COALESCE((SELECT u.oid::pg_catalog.regclass::text FROM up AS u
+                 WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_inherits AS i JOIN up AS p ON p.oid = i.inhparent WHERE i.inhrelid = u.oid)
+                 LIMIT 1),
+                c.oid::pg_catalog.regclass::text),
+       EXISTS (SELECT FROM up AS u JOIN pg_catalog.pg_inherits AS i ON i.inhrelid = u.oid WHERE i.inhdetachpending),
+       EXISTS (SELECT FROM pg_catalog.pg_locks AS l JOIN pg_catalog.pg_database AS d ON d.oid = l.database
+               WHERE d.datname = pg_catalog.current_database() AND l.locktype = 'relation' AND l.relation = c.oid
+                 AND l.mode = 'RowExclusiveLock'),
+       f.reason,
+       CASE f.reason
+           WHEN 'row security' THEN pg_catalog.format('Look whether it holds rows that were not delivered before you drop it. ALTER ROLE %I BYPASSRLS; '
+               'lets the relay look.', current_user)
+           WHEN 'no right to its schema' THEN pg_catalog.format('Look whether it holds rows that were not delivered before you drop it. GRANT USAGE ON '
+               'SCHEMA %I TO %I; GRANT SELECT ON %s TO %I; lets the relay look.', n.nspname, current_user, c.oid::pg_catalog.regclass, current_user)
+           ELSE pg_catalog.format('Look whether it holds rows that were not delivered before you drop it. GRANT SELECT ON %s TO %I; lets the relay '
+               'look.', c.oid::pg_catalog.regclass, current_user)
+       END,
+       (SELECT r.relkind = 'p' FROM pg_catalog.pg_class AS r WHERE r.oid = $3::oid)
 FROM pg_catalog.pg_class AS c
-WHERE c.oid = $1::oid AND c.relkind = 'r' AND pg_catalog.pg_relation_size(c.oid) > 0
+JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+CROSS JOIN LATERAL (SELECT CASE
+    WHEN NOT pg_catalog.has_schema_privilege(n.oid, 'USAGE') THEN 'no right to its schema'
+    WHEN NOT pg_catalog.has_table_privilege(c.oid, 'SELECT') THEN 'no right to read it'
+    WHEN pg_catalog.row_security_active(c.oid) THEN 'row security'
+END AS reason) AS f
+WHERE c.oid = $1::oid AND c.relkind = 'r'

@@ -192,3 +192,28 @@ async fn another_column_under_the_name_or_in_the_configuration_moves_no_position
         prints(&process, &printed).await;
     }
 }
+
+// Guarantee: horizon.order-changed
+#[tokio::test(flavor = "multi_thread")]
+async fn another_column_that_comes_with_a_weaker_stamp_is_noticed_after_the_weaker_rule_was_accepted() {
+    let database = database().await;
+    let mut owner = database.connect("postgres").await;
+    let table = "CREATE TABLE bookings (id bigint PRIMARY KEY, created_at timestamptz NOT NULL DEFAULT clock_timestamp(), \
+                 updated_at timestamptz NOT NULL DEFAULT now()); CREATE INDEX ON bookings (created_at, id); \
+                 CREATE INDEX ON bookings (updated_at, id); GRANT SELECT ON bookings TO relay; \
+                 INSERT INTO bookings VALUES (1, '2026-11-21 08:00:10+00', '2026-11-21 08:00:20+00')";
+    run(&owner, table).await;
+    let process = start(&database, "relay");
+    prints(&process, &[1]).await;
+    advanced(&owner, "1").await;
+    run(
+        &owner,
+        "BEGIN; INSERT INTO bookings VALUES (2, '2026-11-21 08:00:30+00', '2026-11-21 08:00:05+00'); \
+         ALTER TABLE bookings RENAME created_at TO opened_at; ALTER TABLE bookings RENAME updated_at TO created_at; COMMIT",
+    )
+    .await;
+    halted(&owner, "horizon_rule_changed").await;
+    resume(&mut owner).await;
+    halted(&owner, "order_changed").await;
+    prints(&process, &[1]).await;
+}

@@ -21,6 +21,14 @@ pub(super) fn usable(relay: &Config) -> Option<Finding> {
     Some(Finding::new(Level::Error, code, failure.message).setting(fix))
 }
 
+/// That a receiver is not asked: each request may be taken for a message.
+pub(super) fn uncontacted(relay: &Config) -> Option<Finding> {
+    let is_http = matches!(relay.sink, sink::Config::Sms(_) | sink::Config::Webhook(_) | sink::Config::Http(_));
+    let message = "the receiver is not contacted, because a request may be taken for a message: its address, certificate and log-in are \
+                   tried with the first row";
+    is_http.then(|| Finding::new(Level::Ok, "receiver", message))
+}
+
 /// Whether an issuer gives a token; none where none is asked for, or its secret cannot be read.
 pub(super) async fn token(relay: &Config) -> Option<Finding> {
     let sink::Config::Http(config) = &relay.sink else { return None };
