@@ -179,7 +179,7 @@ async fn check_says_which_relays_are_audited_and_that_no_receiver_is_contacted()
     let swept = "CREATE TABLE swept (LIKE bookings INCLUDING ALL, txid xid8 NOT NULL DEFAULT pg_current_xact_id()); \
                  CREATE INDEX ON swept (txid, created_at, id); GRANT SELECT ON swept TO relay";
     owner.batch_execute(swept).await.unwrap();
-    let http = stdout_relay("http", "")
+    let http = stdout_relay("http", "start = \"now\"")
         .replace("[relay.sink.stdout]", "[relay.sink.http]\nurl = \"http://127.0.0.1:1/rows\"\nbody = \"{{ id }}\"");
     let filtered = stdout_relay("filtered", "").replace("[relay.sink", "where = { customer = \"c\" }\n[relay.sink");
     let relays = [
@@ -190,7 +190,9 @@ async fn check_says_which_relays_are_audited_and_that_no_receiver_is_contacted()
         http,
     ];
     let text = toml(&database, "relay", None, &relays.concat());
-    let document = json(&outbox_relay(&text, &["check", "-o", "json"]).await.1);
+    let (_, out, log) = outbox_relay(&text, &["check", "-o", "json"]).await;
+    assert_eq!(log, "");
+    let document = json(&out);
     let message = |relay: &str, code: &str| {
         let findings = document["findings"].as_array().unwrap();
         let found = findings.iter().find(|found| found["relay"] == relay && found["code"] == code);
