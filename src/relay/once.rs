@@ -39,6 +39,8 @@ struct Target {
     horizon: Option<Timestamp>,
     /// Dead letters that are still to be sent again.
     letters: i64,
+    /// A partition that is waited for.
+    away: Option<String>,
     /// An operator's change waits to be carried out.
     change: bool,
     /// Those that were to be sent again when this process began.
@@ -68,6 +70,7 @@ pub async fn run(engine: Arc<Engine>, relays: Vec<Config>, options: Once) -> any
             shape: None,
             horizon: None,
             letters: 0,
+            away: None,
             change: false,
             redriven: dead_letter::wanted_ids(&session, &config.name).await?,
             refused_again: 0,
@@ -112,6 +115,11 @@ impl Target {
             (source::Config::Stream(_), _) if self.change => {
                 format!("an operator's change still waits: `outbox-relay cursor why {}`", self.config.name)
             }
+            (source::Config::Stream(_), 0) if self.away.is_some() => format!(
+                "partition {} is detached, and may hold rows that were not delivered: `outbox-relay cursor why {}`",
+                self.away.as_deref().unwrap_or_default(),
+                self.config.name
+            ),
             (source::Config::Stream(_), 0) => "rows below the first horizon are still waiting".to_owned(),
             (source::Config::Stream(_), 1) => "1 dead letter is still to be sent again".to_owned(),
             (source::Config::Stream(_), letters) => format!("{letters} dead letters are still to be sent again"),
@@ -160,11 +168,12 @@ async fn look(engine: &Engine, target: &mut Target) -> Result<(), Error> {
     let position = standing.position.as_ref();
     target.letters = if standing.redrive { dead_letter::wanted(&session, &target.config.name).await? } else { 0 };
     target.change = standing.change;
+    target.away = source::family::detached(&***session, shape, &target.config.name, position).await?;
     let done = !standing.in_flight
         && !standing.change
         && target.letters == 0
         && lag::measure(&session, shape, position, below).await?.rows == 0
-        && source::family::detached(&***session, shape, &target.config.name, position).await?.is_none()
+        && target.away.is_none()
         && source::sweep::with_late_rows(&session, shape, &[&target.config.name]).await?.is_empty();
     if done && !target.redriven.is_empty() {
         target.refused_again = dead_letter::refused_again(&session, &target.redriven).await?;

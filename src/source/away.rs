@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+use tokio_postgres::error::SqlState;
 use tokio_postgres::{GenericClient, Row};
 
 use super::fetch::{FetchError, Request};
@@ -20,10 +21,8 @@ struct Relation {
     name: String,
     /// What was taken from the table, which is this relation, or what it is a partition of.
     taken: String,
-    /// `DETACH … CONCURRENTLY` is not finished.
+    /// `DETACH … CONCURRENTLY` is not finished: transactions that have begun before it may still write to it through the table.
     is_pending: bool,
-    /// A transaction is open that has written to it.
-    is_written: bool,
     /// What keeps this role from reading it, and what would let it.
     unreadable: Option<(String, String)>,
     /// The table is partitioned, and does not inherit.
@@ -42,8 +41,8 @@ pub(super) async fn refuse(reader: &Loan, request: &Request<'_>) -> Result<(), F
     for oid in &gone {
         let Some(row) = reader.query_opt(FACTS, &[oid, &gone, &shape.root]).await? else { continue };
         let relation = Relation::of(&row)?;
-        let why = if relation.is_pending && relation.is_written {
-            Some("transactions are open that have written to it".to_owned())
+        let why = if relation.is_pending {
+            Some("transactions that have begun before may still write to it".to_owned())
         } else if let Some((reason, hint)) = &relation.unreadable {
             told(reader, shape, *oid, (&relation.name, reason, hint)).await?;
             None
@@ -74,6 +73,11 @@ async fn waits(
     match asked.await {
         Ok(true) => Ok(Some("it holds some".to_owned())),
         Ok(false) => Ok(None),
+        Err(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => {
+            // It was dropped meanwhile.
+            reader.batch_execute("ROLLBACK").await?;
+            Ok(None)
+        }
         // Another shape, a lock, a limit: who only sees the code would look for it in the table.
         Err(error) if error.as_db_error().is_some() => {
             let said = crate::database::error::describe(&error);
@@ -99,7 +103,7 @@ async fn holds_rows(
 }
 
 /// The name of a relation among those that the cursor has known (`known`) and that are none of the table's now (`family`), with a row
-/// after the position; for people and for `run --once`.
+/// after the position, or of which that is not known; for people and for `run --once`.
 ///
 /// # Errors
 /// The database's.
@@ -113,15 +117,20 @@ pub(super) async fn with_rows(
     for oid in &gone {
         let Some(row) = client.query_opt(FACTS, &[oid, &gone, &shape.root]).await? else { continue };
         let relation = Relation::of(&row)?;
-        let open = relation.is_pending && relation.is_written;
-        if open || relation.unreadable.is_none() && holds_rows(client, shape, &relation.name, after).await? {
+        let holds = match holds_rows(client, shape, &relation.name, after).await {
+            _ if relation.is_pending => true,
+            _ if relation.unreadable.is_some() => false,
+            Err(error) if error.as_db_error().is_some() => error.code() != Some(&SqlState::UNDEFINED_TABLE),
+            holds => holds?,
+        };
+        if holds {
             return Ok(Some(relation.name));
         }
     }
     Ok(None)
 }
 
-/// Says once that rows of a relation may have been left out, unless it has none at all.
+/// Says that rows of a relation may have been left out, unless it has none at all.
 async fn told(
     reader: &Loan,
     shape: &Shape,
@@ -138,14 +147,13 @@ async fn told(
 
 impl Relation {
     fn of(row: &Row) -> Result<Self, tokio_postgres::Error> {
-        let reason: Option<String> = row.try_get(4)?;
+        let reason: Option<String> = row.try_get(3)?;
         Ok(Self {
             name: row.try_get(0)?,
             taken: row.try_get(1)?,
             is_pending: row.try_get(2)?,
-            is_written: row.try_get(3)?,
-            unreadable: reason.zip(row.try_get(5)?),
-            is_partition: row.try_get(6)?,
+            unreadable: reason.zip(row.try_get(4)?),
+            is_partition: row.try_get(5)?,
         })
     }
 

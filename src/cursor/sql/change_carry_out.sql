@@ -3,8 +3,8 @@
 UPDATE outbox.cursor AS c SET position_created_at = $2, position_id = $3, observed_at = COALESCE($4, c.observed_at),
     seek_applied = $5, identity = COALESCE($6::text::jsonb, c.identity), relations = COALESCE($7::oid[], c.relations),
     partitions = COALESCE($8::integer, c.partitions), open_since = NULL, updated_at = pg_catalog.clock_timestamp(),
-    position_order = CASE WHEN $6::text IS NULL THEN c.position_order END,
-    position_columns = CASE WHEN $6::text IS NULL THEN c.position_columns END, audit = CASE WHEN NOT $12::boolean THEN c.audit END,
+    position_order = CASE WHEN k.is_same THEN c.position_order END, position_columns = CASE WHEN k.is_same THEN c.position_columns END,
+    audit = CASE WHEN NOT $12::boolean THEN c.audit END,
     snapshot = CASE
         WHEN $9::smallint IS NULL OR k.keeps THEN c.snapshot
         ELSE COALESCE($10::text::pg_snapshot, pg_catalog.pg_current_snapshot())
@@ -17,7 +17,10 @@ UPDATE outbox.cursor AS c SET position_created_at = $2, position_id = $3, observ
     swept_at = CASE WHEN k.keeps THEN c.swept_at ELSE c.advanced_at END
 FROM (
     -- Another server's transactions have other numbers.
-    SELECT o.name, $11::boolean AND ($6::text IS NULL OR COALESCE(o.identity ->> 'system' = $6::text::jsonb ->> 'system', false)) AS keeps
+    SELECT o.name, $11::boolean AND ($6::text IS NULL OR COALESCE(o.identity ->> 'system' = $6::text::jsonb ->> 'system', false)) AS keeps,
+        -- Of another table, nothing is known of its order. Of the same one, a change that nobody has seen yet still halts the relay.
+        $6::text IS NULL OR COALESCE(o.relations[1] = ($7::oid[])[1] AND o.identity ->> 'system' = $6::text::jsonb ->> 'system', false)
+            AS is_same
     FROM outbox.cursor AS o WHERE o.name = $1
 ) AS k
 WHERE c.name = k.name

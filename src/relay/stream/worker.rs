@@ -221,6 +221,7 @@ impl Worker<'_> {
             rests_on: self.rests_on(),
             learned: self.learned,
             follow: self.follow.take(),
+            keeps: None,
             trace,
         };
         self.ready.metrics.turn_begun(sighting.clock(), sighting.horizon.at);

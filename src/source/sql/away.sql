@@ -1,6 +1,6 @@
 -- A relation $1 that is no part of the table $3 any more, where it still exists: its name; what was taken from the table, the topmost of
--- all that are gone ($2) above it; whether a detachment is not finished; whether a transaction that is open has written to it; what keeps
--- this role from reading it, and what lets it; whether the table is partitioned. What is partitioned itself has its rows in its partitions.
+-- all that are gone ($2) above it; whether a detachment is not finished; what keeps this
+-- role from reading it, and what lets it; whether the table is partitioned. What is partitioned itself has its rows in its partitions.
 WITH RECURSIVE up AS (
     SELECT $1::oid AS oid
     UNION
@@ -12,9 +12,6 @@ SELECT c.oid::pg_catalog.regclass::text,
                  LIMIT 1),
                 c.oid::pg_catalog.regclass::text),
        EXISTS (SELECT FROM up AS u JOIN pg_catalog.pg_inherits AS i ON i.inhrelid = u.oid WHERE i.inhdetachpending),
-       EXISTS (SELECT FROM pg_catalog.pg_locks AS l JOIN pg_catalog.pg_database AS d ON d.oid = l.database
-               WHERE d.datname = pg_catalog.current_database() AND l.locktype = 'relation' AND l.relation = c.oid
-                 AND l.mode = 'RowExclusiveLock'),
        f.reason,
        CASE f.reason
            WHEN 'row security' THEN pg_catalog.format('Look whether it holds rows that were not delivered before you drop it. ALTER ROLE %I BYPASSRLS; '
@@ -24,7 +21,7 @@ SELECT c.oid::pg_catalog.regclass::text,
            ELSE pg_catalog.format('Look whether it holds rows that were not delivered before you drop it. GRANT SELECT ON %s TO %I; lets the relay '
                'look.', c.oid::pg_catalog.regclass, current_user)
        END,
-       (SELECT r.relkind = 'p' FROM pg_catalog.pg_class AS r WHERE r.oid = $3::oid)
+       EXISTS (SELECT FROM pg_catalog.pg_class AS r WHERE r.oid = $3::oid AND r.relkind = 'p')
 FROM pg_catalog.pg_class AS c
 JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
 CROSS JOIN LATERAL (SELECT CASE

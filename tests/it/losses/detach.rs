@@ -38,11 +38,14 @@ async fn partition_pending_detach_halts_on_return() {
     let pending = "SELECT EXISTS (SELECT FROM pg_inherits WHERE inhdetachpending)";
     eventually(PATIENCE, || async { owner.query_one(pending, &[]).await.unwrap().get(0) }).await;
     run(&owner, "INSERT INTO bookings (id) VALUES (101)").await;
-    // No plan reads the partition now, and no reader may take it for one that it has read.
+    // No plan reads the partition now, and writers that came before may still write to it.
     reader.catalogue().await;
-    reader.settled(&[100, 101]).await;
+    let error = reader.turn().await.unwrap_err();
+    assert!(matches!(error, FetchError::Away { .. }), "{error}");
     run(&earlier, "COMMIT").await;
     detaching.await.unwrap().unwrap();
+    // No reader may take it for one that it has read.
+    reader.settled(&[100, 101]).await;
     run(&owner, ATTACH).await;
     reader.catalogue().await;
     let error = reader.turn().await.unwrap_err();

@@ -143,12 +143,13 @@ impl Turn<'_> {
             |snapshot| sweep.map(|column| Swept { snapshot: snapshot.to_owned(), column }),
         );
         let late = self.late_letters(opened);
+        let relations = self.keeps.as_ref().map_or((shape.root, &shape.descendants), |(root, known)| (*root, known));
         let advance = Advance {
             position,
             observed_at: self.sighting.horizon.observed_at,
             snapshot,
             sweep,
-            relations: (shape.root, &shape.descendants),
+            relations,
             seek_applied: cursor.seek_applied,
             identity: &self.ready.identity,
             partitions: self.partitions,
