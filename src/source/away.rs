@@ -5,7 +5,6 @@
 
 use std::collections::BTreeSet;
 
-use tokio_postgres::error::SqlState;
 use tokio_postgres::{GenericClient, Row};
 
 use super::fetch::{FetchError, Request};
@@ -14,15 +13,18 @@ use crate::database::Loan;
 use crate::position::Position;
 
 const FACTS: &str = include_str!("sql/away.sql");
+const IS_IT: &str = "SELECT COALESCE(pg_catalog.to_regclass($1::text)::oid = $2::oid, false)";
 const HAS_PAGES: &str = "SELECT COALESCE(pg_catalog.pg_relation_size($1::oid::regclass), 0) > 0";
 
 /// A relation that is no part of the table any more, and still exists.
 struct Relation {
+    oid: u32,
     name: String,
     /// What was taken from the table, which is this relation, or what it is a partition of.
     taken: String,
-    /// `DETACH … CONCURRENTLY` is not finished: transactions that have begun before it may still write to it through the table.
-    is_pending: bool,
+    /// What `DETACH … CONCURRENTLY` takes it from, while that is not finished: transactions that have begun before may still write to it
+    /// through the table.
+    pending_of: Option<String>,
     /// What keeps this role from reading it, and what would let it.
     unreadable: Option<(String, String)>,
     /// The table is partitioned, and does not inherit.
@@ -38,16 +40,14 @@ pub(super) async fn refuse(reader: &Loan, request: &Request<'_>) -> Result<(), F
     let shape = request.shape;
     let Some(known) = request.known else { return Ok(()) };
     let gone: Vec<u32> = known.difference(&shape.descendants).copied().collect();
-    for oid in &gone {
-        let Some(row) = reader.query_opt(FACTS, &[oid, &gone, &shape.root]).await? else { continue };
-        let relation = Relation::of(&row)?;
-        let why = if relation.is_pending {
+    for relation in existing(&****reader, shape, &gone).await? {
+        let why = if relation.pending_of.is_some() {
             Some("transactions that have begun before may still write to it".to_owned())
         } else if let Some((reason, hint)) = &relation.unreadable {
-            told(reader, shape, *oid, (&relation.name, reason, hint)).await?;
+            told(reader, shape, relation.oid, (&relation.name, reason, hint)).await?;
             None
         } else {
-            waits(reader, shape, &relation.name, request.after).await?
+            waits(reader, shape, &relation, request.after).await?
         };
         if let Some(why) = why {
             return Err(relation.refusal(shape, request.after, &why));
@@ -56,29 +56,40 @@ pub(super) async fn refuse(reader: &Loan, request: &Request<'_>) -> Result<(), F
     Ok(())
 }
 
+/// Those of them that still exist and hold rows of their own.
+async fn existing(
+    client: &impl GenericClient,
+    shape: &Shape,
+    gone: &[u32],
+) -> Result<Vec<Relation>, tokio_postgres::Error> {
+    if gone.is_empty() {
+        return Ok(Vec::new());
+    }
+    let rows = client.query(FACTS, &[&gone, &shape.root]).await?;
+    rows.iter().map(Relation::of).collect()
+}
+
 /// Why rows of that relation may be left out: there are some, or PostgreSQL cannot say.
 async fn waits(
     reader: &Loan,
     shape: &Shape,
-    name: &str,
+    Relation { name, oid, .. }: &Relation,
     after: Option<&Position>,
 ) -> Result<Option<String>, FetchError> {
     let begin = format!("BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY; LOCK TABLE ONLY {name} IN ACCESS SHARE MODE");
     let asked = async {
         reader.batch_execute(&begin).await?;
-        let holds = holds_rows(&****reader, shape, name, after).await?;
+        // The name was its own before the lock.
+        let is_it: bool = reader.query_one(IS_IT, &[name, oid]).await?.try_get(0)?;
+        let holds = is_it && holds_rows(&****reader, shape, name, after).await?;
         reader.batch_execute("COMMIT").await?;
-        Ok::<_, tokio_postgres::Error>(holds)
+        Ok::<_, tokio_postgres::Error>((is_it, holds))
     };
     match asked.await {
-        Ok(true) => Ok(Some("it holds some".to_owned())),
-        Ok(false) => Ok(None),
-        Err(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => {
-            // It was dropped meanwhile.
-            reader.batch_execute("ROLLBACK").await?;
-            Ok(None)
-        }
-        // Another shape, a lock, a limit: who only sees the code would look for it in the table.
+        Ok((true, true)) => Ok(Some("it holds some".to_owned())),
+        Ok((true, false)) => Ok(None),
+        Ok((false, _)) => Ok(Some("whether it holds some cannot be told (it has another name now)".to_owned())),
+        // Another shape or name, a lock, a limit: who only sees the code would look for it in the table.
         Err(error) if error.as_db_error().is_some() => {
             let said = crate::database::error::describe(&error);
             Ok(Some(format!("whether it holds some cannot be told ({said})")))
@@ -114,14 +125,16 @@ pub(super) async fn with_rows(
     after: Option<&Position>,
 ) -> Result<Option<String>, tokio_postgres::Error> {
     let gone: Vec<u32> = known.iter().filter(|oid| !family.contains(oid)).copied().collect();
-    for oid in &gone {
-        let Some(row) = client.query_opt(FACTS, &[oid, &gone, &shape.root]).await? else { continue };
-        let relation = Relation::of(&row)?;
-        let holds = match holds_rows(client, shape, &relation.name, after).await {
-            _ if relation.is_pending => true,
-            _ if relation.unreadable.is_some() => false,
-            Err(error) if error.as_db_error().is_some() => error.code() != Some(&SqlState::UNDEFINED_TABLE),
-            holds => holds?,
+    for relation in existing(client, shape, &gone).await? {
+        let holds = if relation.pending_of.is_some() {
+            true
+        } else if relation.unreadable.is_some() {
+            false
+        } else {
+            match holds_rows(client, shape, &relation.name, after).await {
+                Err(error) if error.as_db_error().is_some() => true,
+                holds => holds?,
+            }
         };
         if holds {
             return Ok(Some(relation.name));
@@ -147,27 +160,30 @@ async fn told(
 
 impl Relation {
     fn of(row: &Row) -> Result<Self, tokio_postgres::Error> {
-        let reason: Option<String> = row.try_get(3)?;
+        let reason: Option<String> = row.try_get(4)?;
         Ok(Self {
-            name: row.try_get(0)?,
-            taken: row.try_get(1)?,
-            is_pending: row.try_get(2)?,
-            unreadable: reason.zip(row.try_get(4)?),
-            is_partition: row.try_get(5)?,
+            oid: row.try_get(0)?,
+            name: row.try_get(1)?,
+            taken: row.try_get(2)?,
+            pending_of: row.try_get(3)?,
+            unreadable: reason.zip(row.try_get(5)?),
+            is_partition: row.try_get(6)?,
         })
     }
 
     fn refusal(&self, shape: &Shape, after: Option<&Position>, why: &str) -> FetchError {
-        let (table, taken) = (shape.config.table.quoted(), &self.taken);
-        let fix = match (self.is_pending, self.is_partition) {
-            (true, _) => format!(
+        let taken = &self.taken;
+        let fix = match (&self.pending_of, self.is_partition) {
+            (Some(table), _) => format!(
                 "Let the detachment end (where it was interrupted: ALTER TABLE {table} DETACH PARTITION {taken} FINALIZE), then attach \
                  {taken} again"
             ),
-            (false, true) => {
-                format!("Attach {taken} again (ALTER TABLE {table} ATTACH PARTITION {taken} FOR VALUES …)")
+            (None, true) => {
+                format!(
+                    "Attach {taken} again (ALTER TABLE … ATTACH PARTITION {taken} FOR VALUES …) where it was taken from"
+                )
             }
-            (false, false) => format!("ALTER TABLE {taken} INHERIT {table}"),
+            (None, false) => format!("ALTER TABLE {taken} INHERIT {}", shape.config.table.quoted()),
         };
         FetchError::Away {
             table: shape.config.table.to_string(),

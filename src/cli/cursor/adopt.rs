@@ -77,7 +77,7 @@ pub(super) async fn run(config: Config, args: &Args) -> anyhow::Result<ExitCode>
         below.rows
     ))?;
     if let Some(partition) = detached(&**subject.session, &subject.shape, name, position.as_ref()).await? {
-        print(&format!("rows of {partition} after it, which were not sent: given up\n"))?;
+        print(&format!("rows of {partition} after it, and of others that are gone, which were not sent: given up\n"))?;
     }
     if let Some(code) = agreed(args.consent, &format!("Let {name} go on with what was found?"))? {
         return Ok(code);

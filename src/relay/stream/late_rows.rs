@@ -81,7 +81,7 @@ impl Turn<'_> {
         self.learned.opened(opened.as_ref());
         if opened.as_ref().is_some_and(|opened| !opened.is_whole()) {
             // No row was read: what the table is made of, and what the position rests on, is still to be judged.
-            (self.keeps, self.rests_on) = (cursor.relations.clone(), cursor.rests_on.clone());
+            (self.judged_in_part, self.rests_on) = (true, cursor.rests_on.clone());
             return self.advance(cursor, Relayed::late(opened)).await;
         }
         let late = self.late_letters(opened.as_ref());

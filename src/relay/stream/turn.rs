@@ -5,7 +5,6 @@
 //! ids. Publishing stops at once when the lock is lost, at the turn's deadline, or when the grace period of a shutdown
 //! ends.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -77,8 +76,8 @@ pub struct Turn<'a> {
     pub learned: Learned,
     /// Where the cursor moves if the turn finds nothing to read up to there: the table's newest row, of another shard.
     pub follow: Option<Position>,
-    /// The relations that the cursor goes on knowing, where those of the table have not been judged.
-    pub(in crate::relay) keeps: Option<(u32, BTreeSet<u32>)>,
+    /// The reading left out what is gone of the table.
+    pub(in crate::relay) judged_in_part: bool,
     /// What is exported of it.
     pub(in crate::relay) trace: Option<Arc<TurnTrace>>,
 }

@@ -221,7 +221,7 @@ impl Worker<'_> {
             rests_on: self.rests_on(),
             learned: self.learned,
             follow: self.follow.take(),
-            keeps: None,
+            judged_in_part: false,
             trace,
         };
         self.ready.metrics.turn_begun(sighting.clock(), sighting.horizon.at);

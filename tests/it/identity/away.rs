@@ -26,9 +26,13 @@ async fn delivered(database: &Database, inherit: bool) -> (Client, Process) {
 async fn waits(owner: &Client) -> (String, String) {
     let sql = "SELECT last_error ->> 'message', last_error ->> 'hint' FROM outbox.cursor_status \
                WHERE cursor = 'r' AND NOT halted AND last_error ->> 'code' = 'partition_detached'";
-    eventually(PATIENCE, || async { owner.query_opt(sql, &[]).await.unwrap().is_some() }).await;
-    let row = owner.query_one(sql, &[]).await.unwrap();
-    (row.get(0), row.get(1))
+    let mut told = None;
+    eventually(PATIENCE, async || {
+        told = owner.query_opt(sql, &[]).await.unwrap().map(|row| (row.get(0), row.get(1)));
+        told.is_some()
+    })
+    .await;
+    told.unwrap()
 }
 
 // Guarantee: horizon.away
@@ -45,7 +49,7 @@ async fn relay_waits_for_a_detached_partition_with_rows_and_delivers_them_in_ord
         assert!(hint.contains(fix) && hint.contains("`outbox-relay cursor adopt r`"), "{hint}");
         // No row of the table is left; all the same, no process may end with success before the partition is back.
         let text = toml(&database, "relay", None, &stdout_relay(BOOKINGS));
-        let (code, _, log) = outbox_relay(&text, &["run", "--once", "--timeout", "3s"]).await;
+        let (code, _, log) = outbox_relay(&text, &["run", "--once", "--timeout", "8s"]).await;
         assert!(code == Some(1) && log.contains("partition public.a is detached, and may hold rows"), "{log}");
         run(&owner, NEXT).await;
         assert_eq!(printed(&process), ["100"]);
@@ -79,6 +83,9 @@ async fn detaches(owner: &Client) {
         .batch_execute("ALTER TABLE bookings DETACH PARTITION a CONCURRENTLY")
         .await
         .expect_err("a session is in the way");
+    let pending = "SELECT EXISTS (SELECT FROM pg_inherits WHERE inhdetachpending)";
+    assert!(owner.query_one(pending, &[]).await.unwrap().get::<_, bool>(0), "it was not begun");
+    run(owner, "RESET lock_timeout").await;
 }
 
 // Guarantee: horizon.away
@@ -115,11 +122,14 @@ async fn partition_whose_detachment_is_pending_is_waited_for_also_while_its_writ
 
 // Guarantee: horizon.away
 #[tokio::test(flavor = "multi_thread")]
-async fn detached_partition_that_is_rewritten_or_has_other_columns_is_not_taken_for_empty() {
+async fn detached_partition_that_is_rewritten_renamed_or_of_another_shape_is_not_taken_for_empty() {
     for (change, why) in [
         // While it is open, whoever looks waits for it; afterwards an older snapshot shows no row.
         ("ALTER TABLE a ADD COLUMN note double precision DEFAULT random()", "it holds some"),
         ("ALTER TABLE a RENAME created_at TO stamped_at", "cannot be told (ERROR: column t.created_at does not exist"),
+        // Who waits for the lock by the old name finds none, or another table.
+        ("ALTER TABLE a RENAME TO x", "it holds some"),
+        ("ALTER TABLE a RENAME TO x; CREATE TABLE a (LIKE x); GRANT SELECT ON a TO relay", "it holds some"),
     ] {
         let database = database().await;
         let (owner, process) = delivered(&database, false).await;
@@ -140,6 +150,32 @@ async fn detached_partition_that_is_rewritten_or_has_other_columns_is_not_taken_
         adopt(&database, "relay", BOOKINGS).await;
         prints(&process, &[100, 101]).await;
     }
+}
+
+// Guarantee: horizon.away
+#[tokio::test(flavor = "multi_thread")]
+async fn letter_that_is_sent_meanwhile_does_not_make_the_relay_forget_the_partition() {
+    let database = database().await;
+    let owner = crate::losses::members(&database, false).await;
+    run(&owner, "INSERT INTO bookings (id) VALUES (100)").await;
+    let relay = stdout_relay(BOOKINGS).replace("name = \"r\"", "name = \"r\"\nguarantee = \"at_most_once\"");
+    let process = Process::spawn(&toml(&database, "relay", None, &relay), &["run"]);
+    prints(&process, &[100]).await;
+    advanced(&owner, "100").await;
+    run(&owner, AWAY).await;
+    waits(&owner).await;
+    let letter = "INSERT INTO outbox.dead_letter (cursor, source, created_at, message_id, sink, target, fields, field_values, error, state, \
+                  dead_lettered_by, requested_at) SELECT 'r', 'public.bookings', created_at, '100', 'stdout', 'stdout', '{}', '{}', '{}', \
+                  'redriving', 'test', now() FROM bookings WHERE id = 100";
+    run(&owner, letter).await;
+    prints(&process, &[100, 100]).await;
+    run(&owner, NEXT).await;
+    let settled = "SELECT count(*) = 0 FROM outbox.dead_letter WHERE state = 'redriving'";
+    eventually(PATIENCE, || async { owner.query_one(settled, &[]).await.unwrap().get(0) }).await;
+    waits(&owner).await;
+    assert_eq!(printed(&process), ["100", "100"]);
+    run(&owner, ATTACH).await;
+    prints(&process, &[100, 100, 1, 101]).await;
 }
 
 // Guarantee: horizon.away

@@ -36,7 +36,7 @@ impl Turn<'_> {
     ) -> Result<Option<Reserved>, TurnError> {
         let begun = Instant::now();
         let token = format!("{:032x}", fastrand::u128(..));
-        let known = self.ready.shape.descendants.clone();
+        let known = self.relations(&cursor, flight.opened);
         let advance = Advance {
             park: None,
             parked: None,
@@ -47,7 +47,7 @@ impl Turn<'_> {
             sweep: self.ready.shape.sweep,
             late: self.late_letters(flight.opened),
             audit: None,
-            relations: (self.ready.shape.root, &known),
+            relations: (known.0, &known.1),
             seek_applied: cursor.seek_applied,
             identity: &self.ready.identity,
             partitions: self.partitions,

@@ -1,6 +1,6 @@
 //! The end of a turn: what follows from how publishing ended, and the advance that records it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -143,13 +143,13 @@ impl Turn<'_> {
             |snapshot| sweep.map(|column| Swept { snapshot: snapshot.to_owned(), column }),
         );
         let late = self.late_letters(opened);
-        let relations = self.keeps.as_ref().map_or((shape.root, &shape.descendants), |(root, known)| (*root, known));
+        let known = self.relations(&cursor, opened);
         let advance = Advance {
             position,
             observed_at: self.sighting.horizon.observed_at,
             snapshot,
             sweep,
-            relations,
+            relations: (known.0, &known.1),
             seek_applied: cursor.seek_applied,
             identity: &self.ready.identity,
             partitions: self.partitions,
@@ -244,6 +244,13 @@ impl Turn<'_> {
         let follow = self.follow.take();
         let position = cursor.position.as_ref();
         shards::follow_to(follow, position, self.sighting.horizon.at).or_else(|| self.stays(cursor))
+    }
+
+    /// The relations that the cursor knows from now on: those of the table once a reading has judged them, and else those of before.
+    pub(in crate::relay) fn relations(&self, cursor: &LockedCursor, opened: Option<&Opened>) -> (u32, BTreeSet<u32>) {
+        let shape = &self.ready.shape;
+        let before = cursor.relations.clone().filter(|_| self.judged_in_part || opened.is_none());
+        before.unwrap_or_else(|| (shape.root, shape.descendants.clone()))
     }
 
     /// The position itself, when the relations that the cursor knows are not those that were just read: they are recorded, so
