@@ -1,5 +1,4 @@
 -- Back to version 18, whose programs do not compare what they have passed with the table.
-ALTER TABLE outbox.turn_progress DROP COLUMN position_columns, DROP COLUMN position_order;
 ALTER TABLE outbox.cursor DROP COLUMN position_columns, DROP COLUMN audit;
 DROP TRIGGER rename_audit ON outbox.cursor;
 DROP TRIGGER delete_audit ON outbox.cursor;

@@ -8,10 +8,6 @@ COMMENT ON COLUMN outbox.cursor.audit IS 'The slice that is being recorded: betw
 ALTER TABLE outbox.cursor ADD COLUMN position_columns smallint[];
 COMMENT ON COLUMN outbox.cursor.position_columns IS 'The numbers of created_at and id in the table when the position was written; NULL: not known.';
 
-ALTER TABLE outbox.turn_progress ADD COLUMN position_order text, ADD COLUMN position_columns smallint[];
-COMMENT ON COLUMN outbox.turn_progress.position_order IS 'As in outbox.cursor, of the turn.';
-COMMENT ON COLUMN outbox.turn_progress.position_columns IS 'As in outbox.cursor, of the turn.';
-
 CREATE TABLE outbox.audit_slice (
     id                bigint      GENERATED ALWAYS AS IDENTITY,
     cursor            text        NOT NULL,

@@ -84,7 +84,7 @@ pub(super) fn parameters<'a>(
     (created_at, id): (&'a (dyn ToSql + Sync), &'a (dyn ToSql + Sync)),
     rows: &'a i64,
     snapshot: &'a (dyn ToSql + Sync),
-) -> [&'a (dyn ToSql + Sync); 17] {
+) -> [&'a (dyn ToSql + Sync); 15] {
     [
         &facts.cursor,
         &facts.lock.version,
@@ -101,8 +101,6 @@ pub(super) fn parameters<'a>(
         &facts.lock.place.0,
         &facts.lock.transaction,
         &facts.sweep,
-        &facts.rests_on.order,
-        &facts.rests_on.columns,
     ]
 }
 

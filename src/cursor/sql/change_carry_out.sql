@@ -18,9 +18,11 @@ UPDATE outbox.cursor AS c SET position_created_at = $2, position_id = $3, observ
 FROM (
     -- Another server's transactions have other numbers.
     SELECT o.name, $11::boolean AND ($6::text IS NULL OR COALESCE(o.identity ->> 'system' = $6::text::jsonb ->> 'system', false)) AS keeps,
-        -- Of another table, nothing is known of its order. Of the same one, a change that no turn has seen yet still halts the relay.
-        $6::text IS NULL OR COALESCE(o.relations[1] = ($7::oid[])[1] AND o.identity ->> 'system' = $6::text::jsonb ->> 'system', false)
-            AS is_same
+        -- Of another table, nothing is known of its order. Of the same one, a change that no turn has seen yet still halts the relay. What is
+        -- before every row has no order, and a turn that is killed may leave the first position without one.
+        $2::timestamptz IS NOT NULL AND (
+            $6::text IS NULL OR COALESCE(o.relations[1] = ($7::oid[])[1] AND o.identity ->> 'system' = $6::text::jsonb ->> 'system', false)
+        ) AS is_same
     FROM outbox.cursor AS o WHERE o.name = $1
 ) AS k
 WHERE c.name = k.name
