@@ -115,12 +115,15 @@ impl Target {
             (source::Config::Stream(_), _) if self.change => {
                 format!("an operator's change still waits: `outbox-relay cursor why {}`", self.config.name)
             }
-            (source::Config::Stream(_), 0) if self.away.is_some() => format!(
-                "partition {} is detached, and may hold rows that were not delivered: `outbox-relay cursor why {}`",
-                self.away.as_deref().unwrap_or_default(),
-                self.config.name
+            (source::Config::Stream(_), 0) => self.away.as_ref().map_or_else(
+                || "rows below the first horizon are still waiting".to_owned(),
+                |partition| {
+                    format!(
+                        "partition {partition} is detached, and may hold rows that were not delivered: `outbox-relay cursor why {}`",
+                        self.config.name
+                    )
+                },
             ),
-            (source::Config::Stream(_), 0) => "rows below the first horizon are still waiting".to_owned(),
             (source::Config::Stream(_), 1) => "1 dead letter is still to be sent again".to_owned(),
             (source::Config::Stream(_), letters) => format!("{letters} dead letters are still to be sent again"),
             (source::Config::Pending(_) | source::Config::Requests(_) | source::Config::Schedule(_), _) => {

@@ -1,6 +1,6 @@
 //! A partition that was detached, or a table that inherits no more, with rows that were not delivered.
 //!
-//! Whoever reads the table does not see them any more. They would be left out, and where it is attached again they would be behind the
+//! A reading of the table does not see them any more. They would be left out, and where it is attached again they would be behind the
 //! position, so nothing is read before it is back, or gone for good, or an operator has accepted that.
 
 use std::collections::BTreeSet;
@@ -32,7 +32,7 @@ struct Relation {
 }
 
 /// Refuses to read while one of these holds rows after the position, or that is not known. In a transaction of its own, with the lock
-/// before the snapshot, as the rows themselves are read: while it waits here, it keeps nobody from the table.
+/// before the snapshot, as the rows themselves are read: while it waits here, it keeps no other session from the table.
 ///
 /// # Errors
 /// [`FetchError::Away`], or that of a connection that has ended.
@@ -89,7 +89,7 @@ async fn waits(
         Ok((true, true)) => Ok(Some("it holds some".to_owned())),
         Ok((true, false)) => Ok(None),
         Ok((false, _)) => Ok(Some("whether it holds some cannot be told (it has another name now)".to_owned())),
-        // Another shape or name, a lock, a limit: who only sees the code would look for it in the table.
+        // Another shape or name, a lock, a limit: an operator who only sees the code would look for it in the table.
         Err(error) if error.as_db_error().is_some() => {
             let said = crate::database::error::describe(&error);
             Ok(Some(format!("whether it holds some cannot be told ({said})")))

@@ -29,7 +29,7 @@ fn stands_alone(shape: &Shape) -> bool {
 }
 
 /// A partition of `outbox.message` on its way out with a place behind the position: its rows cannot be seen, whether or
-/// not somebody needs them. It comes back, or goes for good, with the next pass of retention. Of tables of the user's own, one that
+/// not a cursor needs them. It comes back, or goes for good, with the next pass of retention. Of tables of the user's own, one that
 /// the cursor has known, with a row after the position.
 ///
 /// # Errors

@@ -124,10 +124,10 @@ async fn partition_whose_detachment_is_pending_is_waited_for_also_while_its_writ
 #[tokio::test(flavor = "multi_thread")]
 async fn detached_partition_that_is_rewritten_renamed_or_of_another_shape_is_not_taken_for_empty() {
     for (change, why) in [
-        // While it is open, whoever looks waits for it; afterwards an older snapshot shows no row.
+        // While it is open, the relay waits for it; afterwards an older snapshot shows no row.
         ("ALTER TABLE a ADD COLUMN note double precision DEFAULT random()", "it holds some"),
         ("ALTER TABLE a RENAME created_at TO stamped_at", "cannot be told (ERROR: column t.created_at does not exist"),
-        // Who waits for the lock by the old name finds none, or another table.
+        // The relay waits for the lock by the old name, and finds no table of that name, or another one.
         ("ALTER TABLE a RENAME TO x", "it holds some"),
         ("ALTER TABLE a RENAME TO x; CREATE TABLE a (LIKE x); GRANT SELECT ON a TO relay", "it holds some"),
     ] {

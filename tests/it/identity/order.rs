@@ -147,6 +147,16 @@ async fn instants_that_become_others_move_no_position_and_the_halt_says_what_to_
     prints(&process, &[1, 2]).await;
 }
 
+/// A table with a second instant, which has this default, and its row 1.
+fn of_two_instants(default: &str) -> String {
+    format!(
+        "CREATE TABLE bookings (id bigint PRIMARY KEY, created_at timestamptz NOT NULL DEFAULT clock_timestamp(), \
+         updated_at timestamptz NOT NULL DEFAULT {default}); CREATE INDEX ON bookings (created_at, id); \
+         CREATE INDEX ON bookings (updated_at, id); GRANT SELECT ON bookings TO relay; \
+         INSERT INTO bookings VALUES (1, '2026-11-21 08:00:10+00', '2026-11-21 08:00:20+00')"
+    )
+}
+
 // Guarantee: horizon.order-changed
 #[tokio::test(flavor = "multi_thread")]
 async fn another_column_under_the_name_or_in_the_configuration_moves_no_position_and_halts() {
@@ -157,11 +167,7 @@ async fn another_column_under_the_name_or_in_the_configuration_moves_no_position
     {
         let database = database().await;
         let mut owner = database.connect("postgres").await;
-        let table = "CREATE TABLE bookings (id bigint PRIMARY KEY, created_at timestamptz NOT NULL DEFAULT clock_timestamp(), \
-                     updated_at timestamptz NOT NULL DEFAULT clock_timestamp()); CREATE INDEX ON bookings (created_at, id); \
-                     CREATE INDEX ON bookings (updated_at, id); GRANT SELECT ON bookings TO relay; \
-                     INSERT INTO bookings VALUES (1, '2026-11-21 08:00:10+00', '2026-11-21 08:00:20+00')";
-        run(&owner, table).await;
+        run(&owner, &of_two_instants("clock_timestamp()")).await;
         let mut process = start(&database, "relay");
         prints(&process, &[1]).await;
         advanced(&owner, "1").await;
@@ -198,11 +204,7 @@ async fn another_column_under_the_name_or_in_the_configuration_moves_no_position
 async fn another_column_that_comes_with_a_weaker_stamp_is_noticed_after_the_weaker_rule_was_accepted() {
     let database = database().await;
     let mut owner = database.connect("postgres").await;
-    let table = "CREATE TABLE bookings (id bigint PRIMARY KEY, created_at timestamptz NOT NULL DEFAULT clock_timestamp(), \
-                 updated_at timestamptz NOT NULL DEFAULT now()); CREATE INDEX ON bookings (created_at, id); \
-                 CREATE INDEX ON bookings (updated_at, id); GRANT SELECT ON bookings TO relay; \
-                 INSERT INTO bookings VALUES (1, '2026-11-21 08:00:10+00', '2026-11-21 08:00:20+00')";
-    run(&owner, table).await;
+    run(&owner, &of_two_instants("now()")).await;
     let process = start(&database, "relay");
     prints(&process, &[1]).await;
     advanced(&owner, "1").await;

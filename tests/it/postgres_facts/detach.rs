@@ -34,10 +34,15 @@ struct Pending {
 }
 
 async fn pending(database: &Database, owner: &Client) -> Pending {
+    pending_of(database, owner, 2).await
+}
+
+/// The same of a root with so many rows.
+async fn pending_of(database: &Database, owner: &Client, rows: i64) -> Pending {
     let (committed, repeatable) = (database.connect("relay").await, database.connect("relay").await);
     for (session, begin) in [(&committed, "BEGIN ISOLATION LEVEL READ COMMITTED"), (&repeatable, REPEATABLE)] {
         run(session, begin).await;
-        assert_eq!(value::<i64>(session, COUNT).await, 2);
+        assert_eq!(value::<i64>(session, COUNT).await, rows);
     }
     let detach = database.connect("postgres").await;
     let detaching = pid(&detach).await;
@@ -53,6 +58,24 @@ impl Pending {
         run(&self.repeatable, "COMMIT").await;
         self.detaching.await.unwrap();
     }
+}
+
+/// A transaction with an older snapshot still writes to the pending leaf through the root, without any lock before that: an empty leaf
+/// says nothing while it is pending.
+#[tokio::test(flavor = "multi_thread")]
+async fn older_snapshot_writes_to_pending_leaf_through_root() {
+    let (database, owner) = partitioned().await;
+    let writer = database.connect("postgres").await;
+    run(&writer, "BEGIN ISOLATION LEVEL REPEATABLE READ").await;
+    assert_eq!(value::<i64>(&writer, "SELECT 1::bigint").await, 1);
+    run(&owner, "DELETE FROM leaf").await;
+    let pending = pending_of(&database, &owner, 1).await;
+    let locks = "SELECT count(*) FROM pg_locks WHERE relation = 'leaf'::regclass AND mode = 'RowExclusiveLock'";
+    assert_eq!(value::<i64>(&owner, locks).await, 0);
+    run(&writer, "INSERT INTO root VALUES (2); COMMIT").await;
+    assert_eq!(value::<i64>(&owner, "SELECT count(*) FROM leaf").await, 1);
+    assert_eq!(value::<i64>(&owner, COUNT).await, 1, "the root shows the other leaf's row only");
+    pending.end().await;
 }
 
 /// The leaf is still in `pg_inherits`, marked as pending, and new queries on the root do not read it.

@@ -1,5 +1,6 @@
 //! Rows are passed, durably, before they are sent; and a commit that is not answered is asked for.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::cursor::ahead::Beyond;
@@ -36,7 +37,7 @@ impl Turn<'_> {
     ) -> Result<Option<Reserved>, TurnError> {
         let begun = Instant::now();
         let token = format!("{:032x}", fastrand::u128(..));
-        let known = self.relations(&cursor, flight.opened);
+        let (shape, unjudged) = (Arc::clone(&self.ready.shape), self.unjudged(&cursor, flight.opened));
         let advance = Advance {
             park: None,
             parked: None,
@@ -47,7 +48,7 @@ impl Turn<'_> {
             sweep: self.ready.shape.sweep,
             late: self.late_letters(flight.opened),
             audit: None,
-            relations: (known.0, &known.1),
+            relations: unjudged.as_ref().map_or((shape.root, &shape.descendants), |(root, known)| (*root, known)),
             seek_applied: cursor.seek_applied,
             identity: &self.ready.identity,
             partitions: self.partitions,

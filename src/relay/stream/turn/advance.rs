@@ -143,13 +143,13 @@ impl Turn<'_> {
             |snapshot| sweep.map(|column| Swept { snapshot: snapshot.to_owned(), column }),
         );
         let late = self.late_letters(opened);
-        let known = self.relations(&cursor, opened);
+        let unjudged = self.unjudged(&cursor, opened);
         let advance = Advance {
             position,
             observed_at: self.sighting.horizon.observed_at,
             snapshot,
             sweep,
-            relations: (known.0, &known.1),
+            relations: unjudged.as_ref().map_or((shape.root, &shape.descendants), |(root, known)| (*root, known)),
             seek_applied: cursor.seek_applied,
             identity: &self.ready.identity,
             partitions: self.partitions,
@@ -246,11 +246,13 @@ impl Turn<'_> {
         shards::follow_to(follow, position, self.sighting.horizon.at).or_else(|| self.stays(cursor))
     }
 
-    /// The relations that the cursor knows from now on: those of the table once a reading has judged them, and else those of before.
-    pub(in crate::relay) fn relations(&self, cursor: &LockedCursor, opened: Option<&Opened>) -> (u32, BTreeSet<u32>) {
-        let shape = &self.ready.shape;
-        let before = cursor.relations.clone().filter(|_| self.judged_in_part || opened.is_none());
-        before.unwrap_or_else(|| (shape.root, shape.descendants.clone()))
+    /// The relations that the cursor goes on knowing, where no reading has judged those of the table.
+    pub(in crate::relay) fn unjudged(
+        &self,
+        cursor: &LockedCursor,
+        opened: Option<&Opened>,
+    ) -> Option<(u32, BTreeSet<u32>)> {
+        cursor.relations.as_ref().filter(|_| self.judged_in_part || opened.is_none()).cloned()
     }
 
     /// The position itself, when the relations that the cursor knows are not those that were just read: they are recorded, so
