@@ -164,6 +164,9 @@ async fn look(engine: &Engine, target: &mut Target) -> Result<(), Error> {
         target.shape = Some(Arc::new(shape).for_shard(target.config.shard.as_ref()));
     }
     let (Some(shape), Some(horizon)) = (&target.shape, target.horizon) else { return Ok(()) };
+    // Asked before the standing: a late row that a turn records in between is a letter to be sent in the standing, and none in
+    // this answer. The other way round it is in neither.
+    let late = source::sweep::with_late_rows(&session, shape, &[&target.config.name]).await?;
     let standings = cursor::standings(&session, &[&target.config.name]).await?;
     let Some(standing) = standings.first() else { return Ok(()) };
     let below = horizon.minus(Duration::from_micros(1));
@@ -176,8 +179,8 @@ async fn look(engine: &Engine, target: &mut Target) -> Result<(), Error> {
         && !standing.change
         && target.letters == 0
         && lag::measure(&session, shape, position, below).await?.rows == 0
-        && target.away.is_none()
-        && source::sweep::with_late_rows(&session, shape, &[&target.config.name]).await?.is_empty();
+        && late.is_empty()
+        && target.away.is_none();
     if done && !target.redriven.is_empty() {
         target.refused_again = dead_letter::refused_again(&session, &target.redriven).await?;
     }
