@@ -45,8 +45,10 @@ pub async fn facts(
     }
     let detail = detail(session, name).await?;
     let observed_at = Timestamp::parse_rfc3339(&all.observed_at).ok();
-    let mut facts =
-        CursorFacts { replicas: replicas::running(session).await?, ..written(name, cursor.as_ref(), &detail) };
+    let mut facts = CursorFacts {
+        replicas: all.fleet.may_take(name, replicas::running(session).await?),
+        ..written(name, cursor.as_ref(), &detail)
+    };
     facts.notes = cursor.as_ref().map_or_else(|| all.fleet.notes_of(name), |cursor| cursor.notes(&all.fleet));
     facts.absent = all.fleet.lacks(name);
     if let Some(relay) = relay.filter(|_| !facts.exists) {
@@ -79,6 +81,7 @@ pub async fn facts(
     }
     if !facts.moved {
         facts.lock = lock(session, name, cursor.as_ref()).await?;
+        facts.prepared_lock = prepared_lock(session, name).await?;
         if let Some((relay, cursor)) = relay.zip(cursor.as_ref()).filter(|_| facts.held) {
             facts.holders = held_still(session, watcher, relay, cursor).await?;
             let since_then = clock(session).await?.since(observed_at.unwrap_or(Timestamp::INFINITY));
@@ -277,6 +280,14 @@ async fn lock(session: &Session, name: &str, first: Option<&CursorStatus>) -> Re
     let now = control::list(session).await?.into_iter().find(|cursor| cursor.name == name).and_then(|now| now.pid);
     let Some(pid) = now.filter(|pid| Some(*pid) == before.pid) else { return Ok(None) };
     lock_of(session, &before.replica, pid).await
+}
+
+/// The prepared transaction that has the cursor's lock.
+pub(super) async fn prepared_lock(session: &Session, name: &str) -> Result<Option<String>, Error> {
+    Ok(match session.query_opt(include_str!("sql/diagnose_prepared.sql"), &[&name]).await? {
+        Some(row) => row.try_get(0)?,
+        None => None,
+    })
 }
 
 /// The lock of this server process; none when the process has ended.

@@ -311,6 +311,13 @@ fn a_commit_that_waits_for_a_standby_is_not_to_be_ended() {
 }
 
 #[test]
+fn prepared_transaction_that_has_the_lock_is_named_with_what_ends_it() {
+    let facts = CursorFacts { prepared_lock: Some("it's".to_owned()), ..facts() };
+    let told = ["held by the prepared transaction it's; "];
+    says(&facts, "lock_held", false, &told, &["ROLLBACK PREPARED 'it''s';", "COMMIT PREPARED 'it''s';"]);
+}
+
+#[test]
 fn rows_that_no_replica_takes_say_so() {
     says(
         &facts(),

@@ -71,6 +71,8 @@ pub struct CursorFacts {
     pub holders: Vec<Holder>,
     /// Who had its lock all the while.
     pub lock: Option<Lock>,
+    /// The prepared transaction that has it: nothing but its end gives the lock back.
+    pub prepared_lock: Option<String>,
     /// It advanced while it was looked at.
     pub moved: bool,
     /// Rows a second while it was looked at; none when it advanced by too few rows for a rate.

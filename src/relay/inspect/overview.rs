@@ -51,7 +51,7 @@ pub async fn overview(session: &Session, watcher: &Watcher, relays: &[Config]) -
     for (cursor, detail) in status.cursors.iter().zip(&details) {
         let relay = relays.iter().find(|relay| relay.name == cursor.name);
         let mut facts = glance(cursor, detail, now);
-        facts.replicas.clone_from(&replicas);
+        facts.replicas = status.fleet.may_take(&cursor.name, replicas.clone());
         facts.notes = cursor.notes(&status.fleet);
         facts.absent = status.fleet.lacks(&cursor.name);
         let kind = diagnose::kind(relay, detail.identity.as_deref());
@@ -107,6 +107,9 @@ async fn ask(
         && let Some(pid) = holder.pid
     {
         facts.lock = diagnose::lock_of(session, &holder.replica, pid).await?;
+    }
+    if cursor.state == "running" && !facts.moved && facts.lock.is_none() {
+        facts.prepared_lock = diagnose::prepared_lock(session, &cursor.name).await?;
     }
     Ok(())
 }

@@ -138,6 +138,13 @@ async fn why_names_a_prepared_transaction_by_the_line_that_ends_it() {
     assert!(advises(&answer, cure), "{answer}");
     owner.batch_execute(cure).await.unwrap();
     why(&text, "s", "idle", true).await;
+    owner.batch_execute("BEGIN; SELECT FROM outbox.cursor FOR UPDATE; PREPARE TRANSACTION 'lock'").await.unwrap();
+    insert(&owner, 1).await;
+    let answer = why(&text, "s", "lock_held", false).await;
+    assert!(answer["summary"].as_str().unwrap().contains("the prepared transaction lock"), "{answer}");
+    assert!(advises(&answer, "ROLLBACK PREPARED 'lock';"), "{answer}");
+    owner.batch_execute("ROLLBACK PREPARED 'lock'").await.unwrap();
+    why(&text, "s", "idle", true).await;
     drop(_process);
     postgres.stop().await.unwrap();
 }

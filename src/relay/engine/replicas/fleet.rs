@@ -50,6 +50,13 @@ impl Fleet {
         found.into_iter().map(|(replica, reported)| Worker { replica: replica.to_owned(), reported }).collect()
     }
 
+    /// The names of those, of all that run, that have this cursor's relay or may have it; of all, where none does.
+    #[must_use]
+    pub fn may_take(&self, cursor: &str, running: Vec<String>) -> Vec<String> {
+        let workers: Vec<String> = self.workers(&[cursor]).into_iter().map(|worker| worker.replica).collect();
+        if workers.is_empty() { running } else { workers }
+    }
+
     /// Whether no live replica has a cursor in its configuration; false where that is not known of one.
     #[must_use]
     pub fn lacks(&self, cursor: &str) -> bool {

@@ -70,14 +70,17 @@ pub(super) fn held(facts: &CursorFacts) -> Why {
     for holder in holders.into_iter().take(HOLDERS) {
         why = match (holder.pid, &holder.gid) {
             (Some(pid), _) => why.then(format!("SELECT pg_terminate_backend({pid});")),
-            (None, Some(gid)) => {
-                let gid = gid.replace('\'', "''");
-                why.then(format!("ROLLBACK PREPARED '{gid}';")).then(format!("COMMIT PREPARED '{gid}';"))
-            }
+            (None, Some(gid)) => ended_by_hand(why, gid),
             (None, None) => why.then("SELECT gid, prepared, owner FROM pg_prepared_xacts ORDER BY prepared;"),
         };
     }
     why
+}
+
+/// How a prepared transaction ends.
+fn ended_by_hand(why: Why, gid: &str) -> Why {
+    let gid = gid.replace('\'', "''");
+    why.then(format!("ROLLBACK PREPARED '{gid}';")).then(format!("COMMIT PREPARED '{gid}';"))
 }
 
 /// Rows wait for a standby, as `durability` has it.
@@ -113,6 +116,10 @@ pub(super) fn stuck(facts: &CursorFacts) -> Why {
             .then("SELECT pid, application_name, state, sync_state, flush_lsn FROM pg_stat_replication;")
             .then("Bring the standby back, or take it from the setting:")
             .then("SHOW synchronous_standby_names;");
+    }
+    if let Some(gid) = &facts.prepared_lock {
+        let sentence = format!("the lock of {name} is held by the prepared transaction {gid}{}", left(facts));
+        return ended_by_hand(answer("lock_held", false, sentence), gid);
     }
     if let Some(lock) = &facts.lock {
         let sentence = format!(
