@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
-use reqwest::header::{HeaderValue, RETRY_AFTER};
+use reqwest::header::HeaderValue;
 use reqwest::{Request, Response};
 use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
@@ -190,10 +190,7 @@ impl HttpSink {
 
     async fn refused(&self, response: Response) -> Answer {
         let status = response.status().as_u16();
-        let retry_after = response
-            .headers()
-            .get(RETRY_AFTER)
-            .and_then(|value| answer::retry_after(value.as_bytes(), SystemTime::now()));
+        let retry_after = answer::pause(response.headers());
         let body = answer::body(response).await;
         let verdict = self.preset.verdict.and_then(|verdict| verdict(status, &body));
         Answer::Status { status, retry_after, verdict }

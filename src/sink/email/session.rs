@@ -144,10 +144,14 @@ impl Server {
 }
 
 fn readable(password: &Secret) -> Result<SecretString, Trouble> {
-    let secret = password.read().map_err(|error| Trouble::Secret(error.to_string()))?;
+    let unusable = |why: &str| match password {
+        Secret::File(path) => Trouble::Secret(format!("{}: {why}", path.display())),
+        Secret::Value(_) => Trouble::Secret(why.to_owned()),
+    };
+    let secret = password.read().map_err(|error| unusable(&error.to_string()))?;
     let text = secret.expose_secret();
     if text.is_empty() || text.contains('\0') {
-        return Err(Trouble::Secret("it is empty or has a NUL character".to_owned()));
+        return Err(unusable("it is empty or has a NUL character"));
     }
     Ok(secret)
 }

@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use std::time::{Duration, SystemTime};
 
 use reqwest::Response;
+use reqwest::header::{HeaderMap, RETRY_AFTER};
 
 use super::gate::Blocked;
 use crate::sink::{Class, Failure, KnownError, Phase, Subject};
@@ -261,6 +262,11 @@ pub fn known_errors() -> Vec<KnownError> {
         }
     }
     known
+}
+
+/// How long an answer asks to wait.
+pub(in crate::sink) fn pause(headers: &HeaderMap) -> Option<Duration> {
+    headers.get(RETRY_AFTER).and_then(|value| retry_after(value.as_bytes(), SystemTime::now()))
 }
 
 /// Reads `Retry-After`: seconds or an HTTP date, no longer than [`LONGEST_PAUSE`]. What is neither, lies in the past,

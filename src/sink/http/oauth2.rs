@@ -196,6 +196,7 @@ impl Tokens {
             self.unavailable(&message)
         })?;
         let status = response.status().as_u16();
+        let pause = answer::pause(response.headers());
         let body = tokio::time::timeout(self.timeout, answer::body(response)).await.unwrap_or_default();
         let answer: Value = serde_json::from_slice(&body).unwrap_or_default();
         match status {
@@ -215,7 +216,15 @@ impl Tokens {
                 );
                 Err(Failure::of(Class::Fatal, "token_refused", message, hint))
             }
-            _ => Err(self.unavailable(&format!("{issuer} answered {status}"))),
+            402..=499 if !matches!(status, 408 | 429) => {
+                let failure = self.unavailable(&format!("{issuer} answered {status}"));
+                let hint = format!(
+                    "Check token_url of {}, and what its issuer, or a proxy before it, says of this",
+                    self.section
+                );
+                Err(Failure { hint, ..failure })
+            }
+            _ => Err(Failure { retry_after: pause, ..self.unavailable(&format!("{issuer} answered {status}")) }),
         }
     }
 

@@ -152,6 +152,30 @@ async fn the_receivers_change_for_a_pause_is_reported() {
     }
 }
 
+#[tokio::test]
+async fn issuer_of_tokens_may_ask_for_a_pause_and_its_refusal_of_the_url_says_so() {
+    let folder = tempfile::tempdir().expect("made");
+    let client_secret_file = folder.path().join("secret");
+    std::fs::write(&client_secret_file, "s3cret").expect("written");
+    let pause = Some(answer::LONGEST_PAUSE);
+    for (status, pause, hint) in [(429, pause, "is up"), (503, pause, "is up"), (404, None, "Check token_url of [s]")] {
+        let (token_url, _) = answering(status, Some(("retry-after", "7200"))).await;
+        let config = oauth2::Config {
+            token_url,
+            client_id: "relay".to_owned(),
+            client_secret_file: client_secret_file.clone(),
+            scope: None,
+            audience: None,
+            ca_file: None,
+            client_auth: oauth2::ClientAuth::Basic,
+        };
+        let tokens = oauth2::Tokens::new(config, Duration::from_secs(5), "[s]");
+        let failure = tokens.token().await.expect_err("no token");
+        assert_eq!((failure.code.as_str(), failure.retry_after), ("token_unavailable", pause), "{status}");
+        assert!(failure.hint.contains(hint), "{}", failure.hint);
+    }
+}
+
 // Guarantee: failures.ambiguous
 #[tokio::test]
 async fn a_refused_connection_has_sent_nothing() {

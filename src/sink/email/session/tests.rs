@@ -20,3 +20,17 @@ fn no_line_of_the_content_is_taken_for_the_last() {
         assert_eq!(pieces, b"..\r\n...\r\na.\r\n..b\r\n", "pieces of {size}");
     }
 }
+
+#[test]
+fn file_of_a_password_that_cannot_be_used_is_named() {
+    let folder = tempfile::tempdir().expect("made");
+    let path = folder.path().join("smtp-password");
+    let why = |secret: &Secret| match readable(secret) {
+        Err(Trouble::Secret(why)) => why,
+        other => panic!("{other:?}"),
+    };
+    assert!(why(&Secret::File(path.clone())).starts_with(&format!("{}: ", path.display())));
+    std::fs::write(&path, "\n").expect("written");
+    let said = format!("{}: it is empty or has a NUL character", path.display());
+    assert_eq!(why(&Secret::File(path)), said);
+}
