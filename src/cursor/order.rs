@@ -39,6 +39,8 @@ pub enum Fate {
     Moved,
     /// It was carried out, and the position is what it was: the cursor had moved on, or stood there already.
     Stayed,
+    /// It was not carried out and never will be: another change took its place, or the cursor was created again.
+    Replaced,
 }
 
 /// Writes a change, ends the halts that it cures, and leaves a row in `outbox.operation`, all at once: no turn sees one
@@ -78,6 +80,7 @@ pub async fn fate(client: &Client, name: &str, number: i64) -> Result<Fate, Erro
     Ok(match (row.try_get(0)?, moved) {
         (false, _) => Fate::Waiting,
         (true, Some(true)) => Fate::Moved,
-        (true, _) => Fate::Stayed,
+        (true, Some(false)) => Fate::Stayed,
+        (true, None) => Fate::Replaced,
     })
 }

@@ -39,6 +39,8 @@ struct Target {
     horizon: Option<Timestamp>,
     /// Dead letters that are still to be sent again.
     letters: i64,
+    /// They, or rows of released keys, are to be sent again.
+    resends: bool,
     /// A partition that is waited for.
     away: Option<String>,
     /// An operator's change waits to be carried out.
@@ -70,6 +72,7 @@ pub async fn run(engine: Arc<Engine>, relays: Vec<Config>, options: Once) -> any
             shape: None,
             horizon: None,
             letters: 0,
+            resends: false,
             away: None,
             change: false,
             redriven: dead_letter::wanted_ids(&session, &config.name).await?,
@@ -114,6 +117,9 @@ impl Target {
         match (&self.config.source, self.letters) {
             (source::Config::Stream(_), _) if self.change => {
                 format!("an operator's change still waits: `outbox-relay cursor why {}`", self.config.name)
+            }
+            (source::Config::Stream(_), 0) if self.resends => {
+                format!("rows of released keys are still to be sent: `outbox-relay cursor why {}`", self.config.name)
             }
             (source::Config::Stream(_), 0) => self.away.as_ref().map_or_else(
                 || "rows below the first horizon are still waiting".to_owned(),
@@ -172,19 +178,28 @@ async fn look(engine: &Engine, target: &mut Target) -> Result<(), Error> {
     let below = horizon.minus(Duration::from_micros(1));
     // Rows in flight are passed already, and come back when they provably were not sent.
     let position = standing.position.as_ref();
+    target.resends = standing.redrive;
+    // For the message only: a letter may have been sent since, and rows behind it not.
     target.letters = if standing.redrive { dead_letter::wanted(&session, &target.config.name).await? } else { 0 };
     target.change = standing.change;
-    target.away = source::family::detached(&***session, shape, &target.config.name, position).await?;
+    let away = async || source::family::detached(&***session, shape, &target.config.name, position).await;
+    target.away = away().await?;
     let done = !standing.in_flight
         && !standing.change
-        && target.letters == 0
-        && lag::measure(&session, shape, position, below).await?.rows == 0
+        && !standing.redrive
         && late.is_empty()
-        && target.away.is_none();
-    if done && !target.redriven.is_empty() {
+        && target.away.is_none()
+        && lag::measure(&session, shape, position, below).await?.rows == 0;
+    if !done {
+        return Ok(());
+    }
+    // What is found since the first of these questions: a turn halts at what it leaves, and a partition may have gone.
+    target.failed = halted(&session, target).await?;
+    target.away = away().await?;
+    if !target.redriven.is_empty() {
         target.refused_again = dead_letter::refused_again(&session, &target.redriven).await?;
     }
-    target.done = done;
+    target.done = target.failed.is_none() && target.away.is_none();
     Ok(())
 }
 

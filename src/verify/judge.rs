@@ -27,7 +27,8 @@ pub(super) struct Looked {
     spans: Vec<Span>,
     /// How many records they have.
     records: u64,
-    in_flight: HashMap<(String, Timestamp), Known>,
+    /// What was known before the topic was read.
+    before: HashMap<(String, Timestamp), Known>,
 }
 
 impl Work<'_> {
@@ -48,11 +49,8 @@ impl Work<'_> {
             // A row that committed just now is still on its way, however old its created_at is.
             tokio::time::sleep(self.subject.grace).await;
         }
-        // Before the topic: what is in flight now may come after its end.
-        let in_flight = match &self.subject.cursors {
-            Some(cursors) => cursors.in_flight(self.session).await?,
-            None => HashMap::new(),
-        };
+        // Before the topic: what is in flight now, or a letter that is sent meanwhile, may come after its end.
+        let before = self.known(candidates).await?;
         let since = self.window.range.since.minus(CLOCKS_AT_WORST);
         let spans = topic::survey(&self.subject.cluster, &self.subject.topics, since).await?;
         self.expect(&spans);
@@ -67,7 +65,19 @@ impl Work<'_> {
         };
         let (looked, records) = topic::read(&self.subject.cluster, &spans, self.watch, state, see).await?;
         *candidates = looked;
-        Ok(Looked { spans, records, in_flight })
+        Ok(Looked { spans, records, before })
+    }
+
+    /// What is in flight, and what is known of rows that the topic lacks.
+    async fn known(&self, candidates: &Candidates) -> Result<HashMap<(String, Timestamp), Known>, Error> {
+        let Some(cursors) = &self.subject.cursors else { return Ok(HashMap::new()) };
+        let lacking = candidates.values().filter(|candidate| candidate.due > 0 && !candidate.id.is_empty());
+        let ids: Vec<&str> = lacking.map(|candidate| candidate.id.as_str()).collect();
+        let mut known = cursors.in_flight(self.session).await?;
+        for some in ids.chunks(IDS) {
+            known.extend(cursors.known(self.session, some).await?);
+        }
+        Ok(known)
     }
 
     /// Looks at each differing id by itself, and decides.
@@ -75,7 +85,7 @@ impl Work<'_> {
         &self,
         mut report: Report,
         candidates: Candidates,
-        Looked { spans, records, in_flight }: Looked,
+        Looked { spans, records, before }: Looked,
     ) -> Result<Report, Error> {
         let candidates: Vec<Candidate> = candidates.into_values().filter(|one| !one.id.is_empty()).collect();
         let mut undecided: u64 = 0;
@@ -92,7 +102,7 @@ impl Work<'_> {
                 let at = candidate.row.unwrap_or(Timestamp::NEG_INFINITY);
                 evidence.moved_back = self.history.moved_back(candidate.record.unwrap_or(at));
                 let row = (candidate.id.clone(), at);
-                let letter = known.get(&row).or_else(|| in_flight.get(&row)).copied();
+                let letter = known.get(&row).or_else(|| before.get(&row)).copied();
                 let skipped = self.history.has_skipped(&candidate.id, at).then_some(Known::Skipped);
                 evidence.known = letter.or(skipped).or_else(|| self.before_start(at)).or(match &self.retained {
                     Retained::After(cut) if at <= *cut => Some(Known::Retention),

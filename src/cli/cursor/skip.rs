@@ -86,6 +86,9 @@ async fn culprit(
              `outbox-relay cursor why {name}` tells why it does not move"
         );
     };
+    // What it is halted at was read below the horizon; of any other row that must be made sure. First the horizon: a row that is
+    // committed after the look for the next one would be below it, too.
+    let safe_below = if halted == Some(id) { None } else { Some(horizon(subject).await?.horizon.at) };
     let next = span::next(&subject.session, &subject.shape, position).await?;
     let Some((next, next_id)) = next.and_then(|row| row.id.clone().map(|id| (row, id))) else {
         anyhow::bail!("{name} has no row in front of it: nothing to skip");
@@ -98,8 +101,7 @@ async fn culprit(
             place(Some(&next))
         );
     }
-    // What it is halted at was read below the horizon; of any other row that must be made sure first.
-    if halted != Some(id) && horizon(subject).await?.horizon.at <= next.created_at {
+    if safe_below.is_some_and(|horizon| horizon <= next.created_at) {
         anyhow::bail!(
             "row {} is above the horizon: transactions are open that may still write before it, and those rows would be \
              passed over, too. `outbox-relay cursor why {name}` names them",

@@ -34,6 +34,8 @@ enum Waited {
     Stored(&'static str),
     /// Replicas run, and none has done it in time.
     Late,
+    /// Another change took its place.
+    Replaced,
 }
 
 impl Wait {
@@ -53,6 +55,10 @@ impl Wait {
             Waited::Done { moved } => said(moved)?,
             Waited::Stored(why) => why.to_owned(),
             Waited::Late => return Ok(late(name)),
+            Waited::Replaced => anyhow::bail!(
+                "{name}: nothing was done: before a turn carried this change out, another one took its place. \
+                 `outbox-relay cursor show {name}` tells where the cursor stands"
+            ),
         };
         print(&format!("{name}: {said}\n"))?;
         Ok(ExitCode::SUCCESS)
@@ -74,6 +80,7 @@ impl Wait {
                 Fate::Waiting => tokio::time::sleep(LOOK).await,
                 Fate::Moved => return Ok(Waited::Done { moved: true }),
                 Fate::Stayed => return Ok(Waited::Done { moved: false }),
+                Fate::Replaced => return Ok(Waited::Replaced),
             }
         }
     }

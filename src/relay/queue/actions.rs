@@ -108,7 +108,7 @@ impl Work for ScheduleWork {
         Ok(Poll {
             due: due || looked.interrupted,
             next_in: if plan.more { Some(Duration::ZERO) } else { next.into_iter().chain(first).min() },
-            under_way: plan.more || looked.running,
+            under_way: plan.more || plan.elsewhere || looked.running,
             detail: looked.interrupted,
         })
     }

@@ -40,6 +40,21 @@ async fn relay_that_is_to_halt_at_late_rows_names_them_and_loses_none() {
 
 // Guarantee: late.halt
 #[tokio::test]
+async fn once_fails_when_its_first_turn_halts_at_late_rows() {
+    const HALT: &str = "on_late_row = \"halt\"";
+    let database = database().await;
+    let owner = swept(&database).await;
+    insert(&owner, 0, "first").await;
+    does(&database, HALT, &["run", "--once"]).await;
+    insert(&owner, 10, "dated back").await;
+    let text = toml(&database, "relay", None, &stdout_relay("late", HALT));
+    let (code, out, log) = outbox_relay(&text, &["run", "--once"]).await;
+    assert_eq!((code, out.as_str()), (Some(1), ""), "{log}");
+    assert!(log.contains("relay is halted"), "{log}");
+}
+
+// Guarantee: late.halt
+#[tokio::test]
 async fn seek_that_finds_late_rows_halts_a_relay_that_is_to_halt_at_them() {
     const HALT: &str = "on_late_row = \"halt\"";
     let database = database().await;

@@ -73,6 +73,16 @@ async fn once_sends_the_rows_of_released_keys_before_it_ends() {
     assert!(no_key_is_parked(&owner).await);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn once_sends_the_rows_of_released_keys_although_no_new_row_follows() {
+    let Stage { owner, receiver, text, replica, database: _database } = stage().await;
+    replica.stop().await;
+    verb(&text, &["dead-letter", "discard", "--cursor", "h", "--yes"]).await;
+    verb(&text, &["run", "--once"]).await;
+    assert_eq!(receiver.accepted("h"), ["1", "3", "4", "6"]);
+    assert!(no_key_is_parked(&owner).await);
+}
+
 // Guarantee: parked.others
 #[tokio::test(flavor = "multi_thread")]
 async fn more_rows_of_a_parked_key_than_a_turn_withholds_are_passed_by_several() {

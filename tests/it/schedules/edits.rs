@@ -1,5 +1,7 @@
 //! Schedules that applications write, edit and delete in plain SQL while replicas run.
 
+use std::time::Duration;
+
 use outbox_testkit::provider::{Answer, Provider};
 
 use super::{clients, having, names, relay};
@@ -112,6 +114,27 @@ async fn an_edit_replaces_the_future_and_what_was_due_already_is_made_by_the_old
     let next = "SELECT next_at > now() + interval '6 days', last_at < now() FROM outbox.schedule WHERE name = 'edited'";
     let row = owner.query_one(next, &[]).await.unwrap();
     assert!(row.get::<_, bool>(0) && row.get::<_, bool>(1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn once_waits_for_a_due_schedule_that_a_transaction_has_locked() {
+    let database = database().await;
+    let (mut owner, app) = clients(&database).await;
+    let provider = Provider::start(|_| Answer::Accept).await.unwrap();
+    let text = toml(&database, "relay", None, &relay(&provider, "", ""));
+    app.batch_execute("INSERT INTO outbox.schedule (name, relay, rule) VALUES ('x', 'jobs', 'FREQ=DAILY')")
+        .await
+        .unwrap();
+    owner.batch_execute("UPDATE outbox.schedule SET next_at = date_trunc('second', now())").await.unwrap();
+    let edit = owner.transaction().await.unwrap();
+    edit.batch_execute("SELECT FROM outbox.schedule FOR UPDATE").await.unwrap();
+    let mut process = Process::spawn(&text, &["run", "--once"]);
+    eventually(PATIENCE, async || process.log().contains("relay ready")).await;
+    let ended = tokio::time::timeout(Duration::from_secs(2), process.wait()).await;
+    assert!(ended.is_err(), "it is due: {}", process.log());
+    edit.rollback().await.unwrap();
+    assert_eq!(process.wait().await, Some(0), "{}", process.log());
+    assert_eq!(provider.received().len(), 1);
 }
 
 // Guarantee: schedules.roles

@@ -92,6 +92,26 @@ async fn a_conditional_change_moves_nothing_when_the_cursor_stands_elsewhere_by_
     assert_eq!(printed(&process, "s"), ["1", "2", "3", "4", "5"]);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn change_whose_place_another_takes_is_not_said_to_be_done() {
+    let database = database().await;
+    let mut owner = bookings(&database, CLOCK).await;
+    let text = toml(&database, "relay", None, &stdout_relay("s", ""));
+    let process = Process::spawn(&text, &["run"]);
+    insert(&owner, 2).await;
+    eventually(PATIENCE, || async { printed(&process, "s") == ["1", "2"] }).await;
+    let (lock, watcher) = (owner.transaction().await.unwrap(), database.connect("postgres").await);
+    lock.batch_execute("SELECT FROM outbox.cursor FOR UPDATE").await.unwrap();
+    let first = Process::spawn(&text, &["cursor", "seek", "s", "--beginning", "--yes", "--timeout", "60s"]);
+    let stored = "SELECT EXISTS (SELECT FROM outbox.control WHERE seek_seq = 1)";
+    eventually(PATIENCE, || async { watcher.query_one(stored, &[]).await.unwrap().get(0) }).await;
+    ends(0, &text, &["cursor", "seek", "s", "--now", "--yes", "--no-wait"]).await;
+    lock.rollback().await.unwrap();
+    let mut first = first;
+    assert_eq!(first.wait().await, Some(1), "{}", first.log());
+    assert!(first.log().contains("nothing was done: before a turn carried this change out"), "{}", first.log());
+}
+
 // Guarantee: commands.uncommitted
 #[tokio::test(flavor = "multi_thread")]
 async fn skip_is_refused_where_it_could_pass_rows_that_are_not_committed_yet() {

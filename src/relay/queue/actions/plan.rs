@@ -99,8 +99,10 @@ fn heft(schedule: &Schedule, tenants: &[String]) -> usize {
 /// What a pass over the schedules found.
 #[derive(Debug)]
 pub(super) struct Pass {
-    /// More is due than one transaction makes.
+    /// More may be due than one transaction makes.
     pub(super) more: bool,
+    /// Something was due, and this pass has made nothing of it: another session has its schedule locked.
+    pub(super) elsewhere: bool,
     /// The database's clock.
     pub(super) now: Timestamp,
     /// When the next occurrence is due, if none was now.
@@ -151,9 +153,9 @@ impl ScheduleWork {
         self.watch.record(session, engine, name, first).await?;
         if first.new || first.at.is_some_and(|at| at <= first.now) {
             let more = self.transact(engine, name, prepared).await?;
-            return Ok(Pass { more, now: first.now, next: None });
+            return Ok(Pass { more, elsewhere: !more, now: first.now, next: None });
         }
-        Ok(Pass { more: false, now: first.now, next: first.at })
+        Ok(Pass { more: false, elsewhere: false, now: first.now, next: first.at })
     }
 
     /// Makes what is due in one transaction; whether there was anything.
