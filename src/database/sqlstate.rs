@@ -197,6 +197,37 @@ pub fn is_too_slow(error: &Error) -> bool {
     matches!(error, Error::Timeout(_)) || error.state() == Some(&SqlState::QUERY_CANCELED)
 }
 
+/// Classes whose errors are those of the session or the server, or pass by themselves: they are the same for all rows.
+const OF_ALL_ROWS: [&str; 12] = ["08", "25", "26", "28", "34", "3D", "40", "53", "55", "57", "58", "72"];
+
+/// Whether the server refuses to write for what a row, a table or the application's own code is: it may accept other rows.
+#[must_use]
+pub fn is_about_a_row(error: &Error) -> bool {
+    error.state().is_some_and(|state| is_code_about_a_row(state.code()))
+}
+
+fn is_code_about_a_row(code: &str) -> bool {
+    code == SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE.code()
+        || code.get(..2).is_some_and(|class| !OF_ALL_ROWS.contains(&class))
+}
+
+/// Whether a lock was not given in time.
+#[must_use]
+pub fn is_lock_timeout(error: &Error) -> bool {
+    error.state() == Some(&SqlState::LOCK_NOT_AVAILABLE)
+}
+
+/// Whether a constraint, a trigger or a function of the application refuses, with a code of its own perhaps.
+#[must_use]
+pub fn is_of_application(error: &Error) -> bool {
+    error.state().is_some_and(|state| is_code_of_application(state.code()))
+}
+
+fn is_code_of_application(code: &str) -> bool {
+    let class = code.get(..2).unwrap_or_default();
+    ["09", "21", "23", "27", "2F", "38", "39", "44", "P0"].contains(&class) || of(code) == &UNLISTED
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -214,6 +245,20 @@ mod tests {
         }
         let classes = TABLE.iter().flat_map(|meaning| meaning.states).filter(|state| state.len() == 2).count();
         assert_eq!(classes, CLASSES.split(' ').count());
+    }
+
+    #[test]
+    fn refusals_of_one_row_are_told_from_what_is_the_same_for_all() {
+        // A trigger's own codes are any that PostgreSQL has not.
+        for code in ["P0001", "23514", "50001", "U0001", "38001", "21000"] {
+            assert!(is_code_about_a_row(code) && is_code_of_application(code), "{code}");
+        }
+        for code in ["22003", "42501", "54000", "55000", "XX000"] {
+            assert!(is_code_about_a_row(code) && !is_code_of_application(code), "{code}");
+        }
+        for code in ["08006", "25006", "28P01", "40P01", "53100", "55P03", "57014", "57P01", "58030", ""] {
+            assert!(!is_code_about_a_row(code) && !(is_code_of_application(code) && !code.is_empty()), "{code}");
+        }
     }
 
     #[test]

@@ -1,3 +1,3 @@
 UPDATE outbox.claim SET state = 'waiting', expires_at = NULL,
-    not_before = pg_catalog.clock_timestamp() + interval '1 second', updated_at = pg_catalog.clock_timestamp()
+    not_before = pg_catalog.clock_timestamp() + pg_catalog.make_interval(secs => $4::float8), updated_at = pg_catalog.clock_timestamp()
 WHERE relay = $1 AND key = $2::text[] AND token = $3

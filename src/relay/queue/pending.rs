@@ -139,7 +139,7 @@ impl Work for PendingWork {
         error: Error,
     ) -> Result<(), Error> {
         let is_too_slow = sqlstate::is_too_slow(&error) && prepared.size.allowed() == 1;
-        if !is_too_slow && !runner::is_of_application(&error) {
+        if !is_too_slow && !sqlstate::is_of_application(&error) {
             return Err(error);
         }
         self.narrow = !self.narrow;

@@ -26,7 +26,7 @@ mod claim;
 mod in_flight;
 mod unrecorded;
 
-pub(super) use unrecorded::{is_of_application, log_given_up};
+pub(super) use unrecorded::log_given_up;
 
 use in_flight::InFlight;
 

@@ -202,6 +202,35 @@ async fn a_mark_that_cannot_be_taken_back_yet_holds_no_other_row_up() {
     assert_eq!(receiver.accepted("welcome").len(), 4);
 }
 
+// Guarantee: pending.unmarkable
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mark_that_a_trigger_keeps_holds_no_other_row_up() {
+    let (database, receiver) = (database().await, Receiver::start());
+    let owner = tables(&database).await;
+    users(&owner, 1, 1).await;
+    receiver.answer(|_| (429, Duration::ZERO));
+    let text = toml(&database, "relay", None, &welcome(&receiver, ""));
+    let (code, _, log) = outbox_relay(&text, &["run", "--once"]).await;
+    assert_eq!((code, count(&owner, WAITING).await), (Some(1), 1), "{log}");
+    receiver.answer(|_| (200, Duration::ZERO));
+    owner
+        .batch_execute(
+            "UPDATE users SET created = created + interval '5 hours'; \
+             CREATE FUNCTION no() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'sent is sent'; END $$; \
+             CREATE TRIGGER no BEFORE UPDATE ON users FOR EACH ROW WHEN (OLD.sent_welcome AND NOT NEW.sent_welcome) \
+             EXECUTE FUNCTION no()",
+        )
+        .await
+        .unwrap();
+    users(&owner, 2, 5).await;
+    let process = Process::spawn(&text, &["run"]);
+    eventually(PATIENCE, async || receiver.accepted("welcome").len() == 4).await;
+    assert_eq!(count(&owner, WAITING).await, 1, "{}", process.log());
+    assert!(process.log().contains("its mark stays"), "{}", process.log());
+    let blamed = "SELECT count(*) FROM outbox.claim WHERE error ->> 'message' LIKE '%sent is sent%'";
+    assert_eq!(count(&owner, blamed).await, 0, "no other row is put off for it");
+}
+
 // Guarantee: pending.attacks
 #[tokio::test(flavor = "multi_thread")]
 async fn a_row_that_waits_and_whose_due_time_moves_is_sent_once_also_with_the_marks_elsewhere() {

@@ -155,7 +155,10 @@ async fn a_row_that_cannot_be_marked_is_told_apart_and_holds_no_other_up() {
         .batch_execute(
             "INSERT INTO todos SELECT 'w', n::text, 't', now() FROM generate_series(1, 9) AS n; \
              CREATE FUNCTION no() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'not this one'; END $$; \
-             CREATE TRIGGER no BEFORE UPDATE ON todos FOR EACH ROW WHEN (OLD.id = '4') EXECUTE FUNCTION no()",
+             CREATE TRIGGER no BEFORE UPDATE ON todos FOR EACH ROW WHEN (OLD.id = '4') EXECUTE FUNCTION no(); \
+             CREATE FUNCTION nor() RETURNS trigger LANGUAGE plpgsql AS \
+                 $$ BEGIN RAISE EXCEPTION 'nor this' USING ERRCODE = '50001'; END $$; \
+             CREATE TRIGGER nor BEFORE UPDATE ON todos FOR EACH ROW WHEN (OLD.id = '7') EXECUTE FUNCTION nor()",
         )
         .await
         .unwrap();
@@ -163,10 +166,38 @@ async fn a_row_that_cannot_be_marked_is_told_apart_and_holds_no_other_up() {
     let (code, _, log) = outbox_relay(&text, &["run", "--once"]).await;
     assert_eq!(code, Some(1), "{log}");
     assert_eq!(receiver.requests().len(), 9, "each once in a run");
-    assert_eq!(log.matches("sent, not marked").count(), 1, "{log}");
+    assert_eq!(log.matches("sent, not marked").count(), 2, "{log}");
     assert!(!log.contains("send failed"), "{log}");
-    assert_eq!(count(&owner, "SELECT count(*) FROM todos WHERE \"delayNotificationSent\"").await, 8);
-    assert_eq!(count(&owner, "SELECT count(*) FROM outbox.claim WHERE state = 'waiting' AND attempts = 1").await, 1);
+    assert_eq!(count(&owner, "SELECT count(*) FROM todos WHERE \"delayNotificationSent\"").await, 7);
+    assert_eq!(count(&owner, "SELECT count(*) FROM outbox.claim WHERE state = 'waiting' AND attempts = 1").await, 2);
+}
+
+// Guarantee: pending.locked-row
+#[tokio::test(flavor = "multi_thread")]
+async fn a_trigger_that_waits_for_a_lock_delays_no_other_record() {
+    let (database, receiver) = (database().await, Receiver::start());
+    let (owner, mut other) = (tables(&database).await, database.connect("postgres").await);
+    owner
+        .batch_execute(
+            "CREATE TABLE sums (n bigint); INSERT INTO sums VALUES (0); \
+             CREATE FUNCTION add() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS \
+                 $$ BEGIN UPDATE public.sums SET n = n + 1; RETURN NEW; END $$; \
+             CREATE TRIGGER add BEFORE UPDATE ON todos FOR EACH ROW WHEN (OLD.id IN ('2', '4')) EXECUTE FUNCTION add()",
+        )
+        .await
+        .unwrap();
+    let transaction = other.transaction().await.unwrap();
+    transaction.batch_execute("UPDATE sums SET n = n").await.unwrap();
+    owner
+        .batch_execute("INSERT INTO todos SELECT 'w', n::text, 't', now() FROM generate_series(1, 9) AS n")
+        .await
+        .unwrap();
+    let _process = Process::spawn(&toml(&database, "relay", None, &reminders(&receiver, "")), &["run"]);
+    let marked = "SELECT count(*) FROM todos WHERE \"delayNotificationSent\"";
+    eventually(PATIENCE * 2, async || count(&owner, marked).await == 7).await;
+    transaction.rollback().await.unwrap();
+    eventually(PATIENCE * 2, async || count(&owner, marked).await == 9).await;
+    assert_eq!(receiver.requests().len(), 9, "each once");
 }
 
 // Guarantee: pending.once-without-faults

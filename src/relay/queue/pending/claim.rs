@@ -12,7 +12,7 @@ use super::poll::{PendingPoll, taking};
 use super::prepare::PreparedPending;
 use crate::batch::Batch;
 use crate::cursor::LockedCursor;
-use crate::cursor::claims::{Claimed, Settlement, Taking};
+use crate::cursor::claims::{Claimed, Settlement, Taking, Withdrawal};
 use crate::database::Error;
 use crate::database::codec::Raw;
 use crate::message::Field;
@@ -206,9 +206,21 @@ impl PendingClaimBuilder<'_> {
             let sql = self.prepared.due.unmark_sql();
             let unmark = Taking { sql: &sql, parameters: &parameters };
             let claim = Claimed { relay: name, key: &key, token: &self.token };
-            if cursor.withdraw(row.try_get::<_, bool>(4)?.then_some(unmark), claim).await? {
-                let key = Key(key).message_id();
-                tracing::info!(cursor = name, key, "row is gone or no longer due as it was: not sent by this claim");
+            let withdrawn = cursor.withdraw(row.try_get::<_, bool>(4)?.then_some(unmark), claim).await?;
+            let key = Key(key).message_id();
+            match withdrawn {
+                Withdrawal::Done => {
+                    tracing::info!(
+                        cursor = name,
+                        key,
+                        "row is gone or no longer due as it was: not sent by this claim"
+                    );
+                }
+                Withdrawal::Locked => {}
+                Withdrawal::Refused(error) => {
+                    let hint = "See what a trigger or a constraint of the table says to taking the mark back";
+                    tracing::warn!(cursor = name, key, %error, hint, "row is not due as it was, and its mark stays; retrying in a minute");
+                }
             }
         }
         Ok(jobs)

@@ -9,7 +9,6 @@ use crate::relay::engine::deadline::within;
 use crate::relay::engine::disposition::pause;
 use crate::relay::engine::report;
 use crate::relay::engine::{Engine, Slot};
-use crate::relay::queue::runner;
 use crate::relay::queue::work::Job as _;
 use crate::sink::{Class, Failure};
 
@@ -21,7 +20,7 @@ pub(super) async fn refused(
     attempt: &PendingAttempt,
     error: &Error,
 ) -> Result<bool, Error> {
-    if !runner::is_of_application(error) || prepared.marks_first() || !attempt.is_acknowledged() {
+    if !sqlstate::is_of_application(error) || prepared.marks_first() || !attempt.is_acknowledged() {
         return Ok(false);
     }
     let failure = Failure::of(

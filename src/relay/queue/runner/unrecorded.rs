@@ -7,12 +7,16 @@ use std::time::{Duration, Instant};
 
 use super::Runner;
 use crate::database::Error;
+use crate::database::sqlstate::{is_about_a_row, is_lock_timeout};
 use crate::relay::queue::work::{Attempt, AttemptOf, Job, Outcome, Recorded, Renewal, Work};
 
 /// So many times as long as a claim of due work lasts, an outcome is kept that cannot be recorded: five minutes by default. A
 /// row may be locked by a transaction of the application for long; what the server refuses for good must not take the place of
 /// others indefinitely.
 const PATIENCE: u32 = 25;
+
+/// So many outcomes are tried before others have their turn, when a trigger of the application waits for a lock: two seconds each.
+const WAITS: usize = 3;
 
 impl<W: Work> Runner<W> {
     /// Records everything that has ended; what cannot be recorded yet stays for the next time, with the relay as the last passed
@@ -41,7 +45,7 @@ impl<W: Work> Runner<W> {
             match self.work.record(&self.context, prepared, &attempts).await {
                 Ok(recorded) => self.settle(prepared, attempts, &recorded).await,
                 // The server refuses to record one of them, a trigger of the application perhaps: not the others' fault.
-                Err(error) if is_about_a_row(&error) => alone.extend(attempts),
+                Err(error) if is_about_a_row(&error) || is_lock_timeout(&error) => alone.extend(attempts),
                 Err(error) => {
                     self.keep(attempts, &error);
                     self.unrecorded.extend(rest);
@@ -56,7 +60,7 @@ impl<W: Work> Runner<W> {
 
     /// Records each alone.
     async fn record_alone(&mut self, prepared: &W::Prepared, attempts: Vec<AttemptOf<W>>) -> Result<(), Error> {
-        let mut attempts = attempts.into_iter();
+        let (mut attempts, mut waiting) = (attempts.into_iter(), Vec::new());
         while let Some(attempt) = attempts.next() {
             let error = match self.work.record(&self.context, prepared, std::slice::from_ref(&attempt)).await {
                 Ok(recorded) => {
@@ -67,14 +71,23 @@ impl<W: Work> Runner<W> {
                     Ok(()) => continue,
                     Err(error) => error,
                 },
+                // Its row is free, and what a trigger writes beside it is not.
+                Err(error) if is_lock_timeout(&error) && waiting.len() + 1 < WAITS => {
+                    self.context.failures.record_refused(&attempt.job.id(), &error).await;
+                    waiting.push(attempt);
+                    continue;
+                }
                 Err(error) => {
-                    self.keep(vec![attempt], &error);
+                    waiting.push(attempt);
                     error
                 }
             };
+            // Those that were not tried come first the next time.
             self.unrecorded.extend(attempts);
-            return Err(error);
+            self.keep(waiting, &error);
+            return if is_lock_timeout(&error) { Ok(()) } else { Err(error) };
         }
+        self.unrecorded.extend(waiting);
         Ok(())
     }
 
@@ -219,14 +232,4 @@ pub(in crate::relay::queue) fn log_given_up<J: Job, O: Outcome>(
 ) {
     let (id, acknowledged) = (attempt.job.id(), attempt.is_acknowledged());
     tracing::error!(cursor, id, acknowledged, "cannot record the outcome of {what}: {decides} when its claim expires");
-}
-
-/// The server refuses for what a row or a table is; everything else passes, and is the same for all rows.
-fn is_about_a_row(error: &Error) -> bool {
-    is_of_application(error) || ["22", "42"].contains(&error.state_class())
-}
-
-/// A constraint or a trigger of the application refuses.
-pub(in crate::relay::queue) fn is_of_application(error: &Error) -> bool {
-    ["23", "27", "44", "P0"].contains(&error.state_class())
 }
