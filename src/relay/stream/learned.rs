@@ -3,10 +3,10 @@
 //! It travels by value with the task that runs the turns, as the backoff does: only the running turn changes it, and a relay
 //! that is prepared again begins with nothing learned.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::late::{Opened, Parts};
-use crate::pace::{self, freshness::Lead};
+use crate::pace::{self, Backoff, freshness::Lead};
 use crate::relay::setup::prepared::PreparedStream;
 use crate::relay::stream::letter_limit::LetterLimit;
 use crate::relay::stream::outcome::{Timings, TurnOutcome};
@@ -32,6 +32,12 @@ pub struct Learned {
     pub unconfirmed: usize,
     /// The last turn sent as many letters again as one may: the next is one for new rows.
     pub redrove: bool,
+    /// Of rows that are sent again where no other key waits for them: no sooner than this.
+    pub resend_after: Option<Instant>,
+    /// How often they have failed in a row.
+    pub resends: Backoff,
+    /// How many readings in a row of a row that is to be sent again have taken too long.
+    pub slow_resends: u32,
     /// How many rows that become dead letters the next turn looks for before it sends any.
     pub letters: LetterLimit,
     /// How long before rows are too old turns must begin.
@@ -45,7 +51,7 @@ pub struct Learned {
 /// The same, of the first look.
 const FIRST_SPAN: u64 = 1_024;
 /// After so many readings that took too long, the first row is read alone.
-const SLOW_READS: u32 = 3;
+pub(in crate::relay) const SLOW_READS: u32 = 3;
 /// The most parts of one look. What they leave, the next turn asks for.
 const PARTS: usize = 6;
 
@@ -61,11 +67,30 @@ impl Learned {
             accepted_partitions: None,
             unconfirmed: 0,
             redrove: false,
+            resend_after: None,
+            resends: Backoff::new(),
+            slow_resends: 0,
             letters: LetterLimit::default(),
             lead: Lead::new(&config.poll),
             slow_reads: 0,
             span: FIRST_SPAN,
         }
+    }
+
+    /// Whether rows that are to be sent again wait after a failure, while others are sent.
+    pub(in crate::relay) fn resends_wait(&self) -> bool {
+        self.resend_after.is_some_and(|after| after > Instant::now())
+    }
+
+    /// A row that was to be sent again was not accepted; the next attempt is after this pause, or a longer one.
+    pub(in crate::relay) fn resend_failed(&mut self, least: Duration) {
+        let pause = self.resends.failed(fastrand::f64()).max(least);
+        self.resend_after = Some(Instant::now() + pause);
+    }
+
+    /// Rows that were to be sent again were accepted.
+    pub(in crate::relay) fn resent(&mut self) {
+        (self.resend_after, self.resends) = (None, Backoff::new());
     }
 
     /// How late rows are looked for: in a quarter of a turn's time at most.

@@ -258,7 +258,8 @@ impl Member {
     pub(in crate::relay) fn rests(&self, look: &Look) -> bool {
         let Some(ready) = &self.ready else { return false };
         let Some(standing) = look.standing(&self.config.name) else { return false };
-        if self.busy || standing.change || standing.in_flight {
+        // Rows that wait to be sent again are no reason for a turn before their time, and their time comes.
+        if self.busy || standing.change || standing.in_flight || standing.redrive && self.learned.resends_wait() {
             return false;
         }
         // A short memory ends before the group would look again.
@@ -290,7 +291,8 @@ impl Member {
         let quiet = self.quiet_for(standing, look).is_some_and(|quiet| quiet.until > Instant::now());
         let unread = look.is_behind(standing) && !quiet;
         let back = changed_order::goes_back(standing, &ready.shape);
-        let late = standing.redrive || look.late.contains(&standing.name);
+        let redrives = standing.redrive && !self.learned.resends_wait();
+        let late = redrives || look.late.contains(&standing.name);
         late || unread || back || self.unchecked || shards::follows(ready, standing, look).is_some()
     }
 

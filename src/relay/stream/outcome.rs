@@ -81,6 +81,8 @@ pub enum TurnOutcome {
         rows: usize,
         /// Why the next one was not.
         failure: Option<Failure>,
+        /// The next one's id.
+        message_id: Option<String>,
     },
     /// Rows that an ended replica had in flight were recorded as unknown (`at_most_once`); nothing was published.
     Abandoned {

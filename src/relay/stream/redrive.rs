@@ -2,6 +2,8 @@
 
 use std::time::Instant;
 
+use tokio_postgres::types::ToSql;
+
 use crate::batch::Batch;
 use crate::cursor::LockedCursor;
 use crate::cursor::dead_letter::{DeadLetter, Payload, Redrive, Redriven};
@@ -14,15 +16,19 @@ use crate::relay::engine::deadline::within;
 use crate::relay::engine::disposition::{ForMessage, Sender, disposition};
 use crate::relay::engine::report;
 use crate::relay::engine::unreadable;
+use crate::relay::stream::learned::SLOW_READS;
 use crate::relay::stream::outcome::{TurnError, TurnOutcome};
 use crate::relay::stream::publish_decision::letter;
 use crate::relay::stream::resend::Resend;
 use crate::relay::stream::turn::Turn;
-use crate::sink::{Class, Failure, Mark, Mode, Published};
+use crate::sink::{Class, Failure, Mark, Mode, Published, Subject};
 use crate::source::fetch::{FetchError, Unreadable, WantedRow, columns_stand, too_large, types_stand};
 
 /// How many dead letters one turn sends again at most: each waits for the one before.
 const REDRIVES: usize = 100;
+
+/// The place of a row is found in this part of a call's time by a server that is not slow itself.
+const QUICK: u32 = 10;
 
 /// Whether a dead letter that was sent again stays one.
 pub(in crate::relay) fn is_refused(failure: &Failure) -> bool {
@@ -55,8 +61,9 @@ impl Turn<'_> {
         // Rows that come without an end, each of which waits for its answer, must not hold all others up.
         let again = std::mem::take(&mut self.learned.redrove);
         let released = self.parked.released;
+        let waits = again || self.learned.resends_wait();
         // Without its key no other row is sent while keys are parked.
-        if again && self.keys_unknown().is_none() || !cursor.redrive && !released {
+        if waits && self.keys_unknown().is_none() || !cursor.redrive && !released {
             return Ok(None);
         }
         let most = self.redrives();
@@ -104,21 +111,22 @@ impl Turn<'_> {
         let accepted: Vec<i64> = letters[..acknowledged].iter().map(|letter| letter.id).collect();
         let failure = published.stopped.or(gone.filter(|_| acknowledged == batch.len()));
         let refused = failure.clone().filter(is_refused).zip(letters.get(acknowledged));
+        let message_id = letters.get(acknowledged).and_then(|letter| letter.position.id.clone());
         if acknowledged == 0 && refused.is_none() && !(again.released && letters.is_empty()) {
             // Nothing to record; and statements that were cut half-way must not be committed.
             within(self.engine, cursor.release()).await?;
-            return Ok(TurnOutcome::Redriven { rows: 0, failure });
+            return Ok(TurnOutcome::Redriven { rows: 0, failure, message_id });
         }
         if again.released {
             let row = (acknowledged < batch.len()).then(|| batch.message(acknowledged));
             let stopped = self.record_released(cursor, &accepted, refused, row.as_ref()).await?;
-            return Ok(TurnOutcome::Redriven { rows: acknowledged, failure: stopped.or(failure) });
+            return Ok(TurnOutcome::Redriven { rows: acknowledged, failure: stopped.or(failure), message_id });
         }
         let refused = refused.as_ref().map(|(failure, letter)| (letter.id, report::error(failure, None)));
         let outcome = Redriven { accepted: &accepted, refused, by: &self.engine.replica };
         let recorded = within(self.engine, cursor.redriven(&outcome)).await;
         recorded.map_err(|source| self.not_advanced(acknowledged, source))?;
-        Ok(TurnOutcome::Redriven { rows: acknowledged, failure })
+        Ok(TurnOutcome::Redriven { rows: acknowledged, failure, message_id })
     }
 
     /// Records what became of rows of released keys. One that was refused is a dead letter like any other: its topic has a copy
@@ -170,21 +178,61 @@ impl Turn<'_> {
         }
     }
 
-    /// The same as [`Self::read_again`]. A row that takes too long stays a dead letter, and no other waits for it.
+    /// The same as [`Self::read_again`]. A row that takes too long again and again, although PostgreSQL finds its place quickly, stays a
+    /// dead letter, and no other waits for it.
     pub(in crate::relay) async fn read_in_time(
-        &self,
+        &mut self,
         reader: &Loan,
         letter: &Redrive,
         batch: &mut Batch,
     ) -> Result<Option<Failure>, TurnError> {
         let read = within(self.engine, self.read_again(reader, letter, batch)).await.map_err(FetchError::Database);
-        match read {
-            Err(error) if error.is_too_slow() => {
-                let (position, limit) = (letter.position.clone(), self.engine.call_deadline);
-                Ok(Some(unreadable::failure(&Unreadable::Slow { position, limit })))
-            }
-            read => Ok(read?),
+        if !read.as_ref().is_err_and(FetchError::is_too_slow) {
+            self.learned.slow_resends = 0;
+            return Ok(read?);
         }
+        let (position, limit) = (letter.position.clone(), self.engine.call_deadline);
+        let failure = unreadable::failure(&Unreadable::Slow { position, limit });
+        self.learned.slow_resends = self.learned.slow_resends.saturating_add(1);
+        if self.learned.slow_resends >= SLOW_READS && self.is_found_quickly(letter).await? {
+            self.learned.slow_resends = 0;
+            return Ok(Some(failure));
+        }
+        // A server that is slow says nothing of the row.
+        let hint = "The relay retries by itself: see what keeps PostgreSQL from answering in time".to_owned();
+        Ok(Some(Failure { class: Class::Retry, hint, ..failure }.about(Subject::Elsewhere)))
+    }
+
+    /// Whether PostgreSQL finds the place of a row, which takes none of its values, in a tenth of a call's time. On a connection of its own: the
+    /// other may be at the row still.
+    async fn is_found_quickly(&self, letter: &Redrive) -> Result<bool, TurnError> {
+        let connection = within(self.engine, self.engine.connection()).await?;
+        let sql = self.ready.shape.row_sql(&[], self.ready.config.turn.max_row_bytes);
+        let id = letter.position.id.as_deref().unwrap_or_default();
+        let statement = within(self.engine, async { Ok(connection.prepare_cached(&sql).await?) }).await?;
+        let parameters: [&(dyn ToSql + Sync); 2] = [&letter.position.created_at, &id];
+        let found =
+            tokio::time::timeout(self.engine.call_deadline / QUICK, connection.query_opt(&statement, &parameters));
+        Ok(found.await.is_ok_and(|found| found.is_ok()))
+    }
+
+    /// Records that nothing of a letter could be read to be sent.
+    pub(in crate::relay) async fn not_read(
+        &self,
+        cursor: LockedCursor,
+        letter: &Redrive,
+        failure: Option<Failure>,
+    ) -> Result<TurnOutcome, TurnError> {
+        let message_id = letter.position.id.clone();
+        match failure.as_ref().filter(|failure| is_refused(failure)) {
+            Some(refused) => {
+                let refused = Some((letter.id, report::error(refused, None)));
+                let outcome = Redriven { accepted: &[], refused, by: &self.engine.replica };
+                within(self.engine, cursor.redriven(&outcome)).await?;
+            }
+            None => within(self.engine, cursor.release()).await?,
+        }
+        Ok(TurnOutcome::Redriven { rows: 0, failure, message_id })
     }
 
     /// Appends the row as it is now, so that a fixed one goes out fixed; a row that is gone, as it was read then. Says

@@ -9,10 +9,3 @@ pub(in crate::relay) struct Resend {
     /// They are rows of keys that were released, and no dead letters; perhaps none of them is left.
     pub(in crate::relay) released: bool,
 }
-
-impl Resend {
-    /// A single dead letter.
-    pub(in crate::relay) fn of(letter: Redrive) -> Self {
-        Self { rows: vec![letter], released: false }
-    }
-}

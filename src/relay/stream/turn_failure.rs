@@ -7,6 +7,7 @@ use crate::database::Error;
 use crate::database::sqlstate::{self, Cure};
 use crate::pace::Backoff;
 use crate::position::Timestamp;
+use crate::relay::OnPoison;
 use crate::relay::engine::circuit;
 use crate::relay::engine::deadline::within;
 use crate::relay::engine::disposition::{ForCircuit, ForRelay, at_stop};
@@ -72,7 +73,15 @@ impl Worker<'_> {
         Next::Halted
     }
 
-    pub(in crate::relay) async fn redriven(&mut self, rows: usize, failure: Option<Failure>) -> Next {
+    pub(in crate::relay) async fn redriven(
+        &mut self,
+        rows: usize,
+        failure: Option<Failure>,
+        message_id: Option<&str>,
+    ) -> Next {
+        if rows > 0 || failure.is_none() {
+            self.learned.resent();
+        }
         if rows > 0 {
             tracing::info!(cursor = self.ready.config.name, rows, "dead letters were sent again and accepted");
             self.accepted().await;
@@ -96,10 +105,29 @@ impl Worker<'_> {
             Some(failure) => {
                 if at_stop(&failure).relay == ForRelay::Halts {
                     report::halt(self.engine, self.ready, &failure, None).await;
+                } else if self.ready.config.lanes.are_used() || self.ready.config.on_poison == OnPoison::ParkKey {
+                    return self.resend_waits(&failure, message_id).await;
                 }
-                self.stalled(&failure, None).await
+                self.stalled(&failure, message_id).await
             }
         }
+    }
+
+    /// A row that is to be sent again was not accepted, where no other key waits for it: rows that were not sent yet go on, and it says
+    /// nothing of the receiver as a whole.
+    async fn resend_waits(&mut self, failure: &Failure, message_id: Option<&str>) -> Next {
+        self.learned.resend_failed(failure.retry_after.unwrap_or_default());
+        tracing::warn!(
+            cursor = self.ready.config.name,
+            message_id,
+            code = failure.code,
+            error = failure.message,
+            hint = failure.hint,
+            attempt = self.learned.resends.failures(),
+            "row not accepted again: it waits, others continue"
+        );
+        report::retry(self.engine, self.ready, failure, message_id, None).await;
+        self.ready.sink.min_interval().map_or(Next::Look, Next::After)
     }
 
     /// The receiver has accepted messages, whatever comes behind them: it is no outage.

@@ -372,7 +372,9 @@ impl Worker<'_> {
                 self.recovered().await;
                 (Next::Look, self.at_once())
             }
-            TurnOutcome::Redriven { rows, failure } => (self.redriven(rows, failure).await, Then::End),
+            TurnOutcome::Redriven { rows, failure, message_id } => {
+                (self.redriven(rows, failure, message_id.as_deref()).await, Then::End)
+            }
             TurnOutcome::Regressed { observed_at, clock } => (self.regressed(observed_at, clock, sighting), Then::End),
             TurnOutcome::Abandoned { rows, by } => (self.abandoned(rows, &by), Then::Again),
             TurnOutcome::Unknown { rows, failure, message_id } => {

@@ -202,7 +202,13 @@ fn meaning(step: Step, code: u16, enhanced: Option<&str>) -> (Class, &'static st
     // RFC 3463's 7 is policy. Of receivers, too; but a server that refuses this client refuses every row alike, and must
     // not have them all dead-lettered.
     let is_policy = enhanced.is_some_and(|enhanced| enhanced.starts_with("5.7."));
+    // Its X.4.5 is congestion, which passes whatever the code says: a sender's quota of the day, for example.
+    let is_congestion = enhanced.is_some_and(|enhanced| enhanced == "5.4.5");
     match (step, code) {
+        (Step::Mail | Step::Rcpt | Step::Data | Step::Content | Step::Dot, 500..) if is_congestion => (
+            Retry,
+            "The server takes no more mail from this sender now, a quota perhaps: see what it allows, and set rate_per_second",
+        ),
         (_, 421) => (Retry, "The server is closing the connection: see its log for this moment"),
         (Step::Connect | Step::Greeting | Step::Hello | Step::StartTls, _) => {
             (Retry, "The server takes no mail from here now: see its log for this moment")
@@ -215,7 +221,7 @@ fn meaning(step: Step, code: u16, enhanced: Option<&str>) -> (Class, &'static st
         (Step::Mail, 552) => (Poison, "The mail is larger than the server takes: send less by the template"),
         // MAIL tells the server the configured sender and nothing of the row: the next row would fare no better.
         (Step::Mail, 500..) => (Fatal, "Set from to an address that the server lets this user send as"),
-        (Step::Rcpt, 500..) if is_policy => {
+        (Step::Rcpt | Step::Data, 500..) if is_policy => {
             (Fatal, "Let the server take mail from this relay for others: its log says what it does not permit")
         }
         (Step::Rcpt, 500..) => (Poison, "Fix the address in the row: the server does not take mail for it"),

@@ -1,6 +1,8 @@
 //! What operators do while keys are parked.
 
-use super::{Stage, book, no_key_is_parked, pairs, parked, stage, verb};
+use std::time::Duration;
+
+use super::{Stage, book, no_key_is_parked, pairs, parked, refuse, stage, verb};
 use crate::support::outside::{halted, json};
 use crate::support::relays::parse;
 use crate::support::{PATIENCE, Replica, eventually, outbox_relay};
@@ -81,6 +83,36 @@ async fn once_sends_the_rows_of_released_keys_although_no_new_row_follows() {
     verb(&text, &["run", "--once"]).await;
     assert_eq!(receiver.accepted("h"), ["1", "3", "4", "6"]);
     assert!(no_key_is_parked(&owner).await);
+}
+
+// Guarantee: parked.others
+#[tokio::test(flavor = "multi_thread")]
+async fn message_that_is_redriven_too_early_holds_no_other_key_up() {
+    let Stage { owner, receiver, text, replica, database: _database } = stage().await;
+    receiver.answer(|request| (if request.body.contains("bad") { 503 } else { 200 }, Duration::ZERO));
+    verb(&text, &["dead-letter", "redrive", "--cursor", "h", "--yes"]).await;
+    let refused = |count: usize| receiver.requests().iter().filter(|one| one.key == "h/2").count() >= count;
+    // Each comes behind one more attempt that fails.
+    for (n, id) in ["7", "8", "9", "10"].into_iter().enumerate() {
+        eventually(PATIENCE, async || refused(2 + n)).await;
+        book(&owner, "c", &[id]).await;
+        eventually(PATIENCE, async || receiver.accepted("h").last().is_some_and(|last| last == id)).await;
+    }
+    let state = "SELECT last_error ->> 'code', message_id, circuit_opened_at IS NULL FROM outbox.cursor_status";
+    eventually(PATIENCE, async || {
+        let row = owner.query_one(state, &[]).await.unwrap();
+        let (code, id): (Option<String>, Option<String>) = (row.get(0), row.get(1));
+        assert!(row.get::<_, bool>(2), "the receiver is not out");
+        (code.as_deref(), id.as_deref()) == (Some("http_503"), Some("2"))
+    })
+    .await;
+    receiver.answer(refuse("nothing"));
+    eventually(PATIENCE * 2, async || no_key_is_parked(&owner).await).await;
+    let accepted = receiver.accepted("h");
+    assert_eq!(accepted[..6], ["1", "3", "7", "8", "9", "10"]);
+    let of_a: Vec<_> = accepted.iter().filter(|id| ["2", "4", "6"].contains(&id.as_str())).collect();
+    assert_eq!(of_a, ["2", "4", "6"], "in order");
+    replica.stop().await;
 }
 
 // Guarantee: parked.others

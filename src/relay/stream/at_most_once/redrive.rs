@@ -14,7 +14,6 @@ use crate::relay::stream::outcome::{TurnError, TurnOutcome};
 use crate::relay::stream::publish_decision::in_doubt;
 use crate::relay::stream::redrive::{self, is_refused};
 use crate::relay::stream::report;
-use crate::relay::stream::resend::Resend;
 use crate::relay::stream::turn::Turn;
 
 impl Turn<'_> {
@@ -27,10 +26,10 @@ impl Turn<'_> {
         deadline: Instant,
     ) -> Result<TurnOutcome, TurnError> {
         let mut batch = Batch::new(self.ready.fields.len());
-        self.read_in_time(&reader, letter, &mut batch).await?;
+        let unread = self.read_in_time(&reader, letter, &mut batch).await?;
         if batch.is_empty() {
-            // Nothing can be sent; the reason is found and recorded as under the other guarantee.
-            return self.redrive(cursor, reader, &Resend::of(letter.clone()), deadline).await;
+            // It is not read once more: what is sent is reserved before.
+            return self.not_read(cursor, letter, unread).await;
         }
         drop(reader);
         let mode = self.mode(Some(redrive::mark(letter)), deadline);
@@ -39,7 +38,8 @@ impl Turn<'_> {
             Ok(publication) => publication,
             Err(failure) => {
                 within(self.engine, cursor.release()).await?;
-                return Ok(TurnOutcome::Redriven { rows: 0, failure: Some(failure) });
+                let message_id = letter.position.id.clone();
+                return Ok(TurnOutcome::Redriven { rows: 0, failure: Some(failure), message_id });
             }
         };
         let before = cursor.position.clone();
@@ -66,7 +66,7 @@ impl Turn<'_> {
         Ok(match doubt {
             Some(failure) => TurnOutcome::Unknown { rows, failure, message_id: Some(message.id.to_owned()) },
             None if !may_send => TurnOutcome::Early(circuit::PROBED_BY_ANOTHER),
-            None => TurnOutcome::Redriven { rows, failure: published.stopped },
+            None => TurnOutcome::Redriven { rows, failure: published.stopped, message_id: letter.position.id.clone() },
         })
     }
 }
