@@ -256,8 +256,8 @@ mod tests {
         for code in ["22003", "42501", "54000", "55000", "XX000"] {
             assert!(is_code_about_a_row(code) && !is_code_of_application(code), "{code}");
         }
-        for code in ["08006", "25006", "28P01", "40P01", "53100", "55P03", "57014", "57P01", "58030", ""] {
-            assert!(!is_code_about_a_row(code) && !(is_code_of_application(code) && !code.is_empty()), "{code}");
+        for code in ["08006", "25006", "28P01", "40P01", "53100", "55P03", "57014", "57P01", "58030"] {
+            assert!(!is_code_about_a_row(code) && !is_code_of_application(code), "{code}");
         }
     }
 
