@@ -13,7 +13,11 @@ use super::LockedCursor;
 use super::advance::durability;
 use super::dead_letter::{self, DeadLetter};
 use super::status::{self, ErrorReport};
-use crate::database::{Error, Fragile, Loan, Session, sqlstate};
+use crate::database::{Error, Fragile, Loan, Session};
+
+mod withdraw;
+
+pub use withdraw::Withdrawal;
 
 const CLAIMED: &str = include_str!("sql/claims_claimed.sql");
 
@@ -26,11 +30,6 @@ const PRUNE: &str = include_str!("sql/claims_prune.sql");
 const LAPSE: &str = include_str!("sql/claims_lapse.sql");
 
 const DONE: &str = "DELETE FROM outbox.claim WHERE relay = $1 AND key = $2::text[] AND token = $3";
-
-/// After so many seconds a mark is tried to be taken back again when the server has refused it.
-const REFUSED: f64 = 60.0;
-
-const POSTPONE: &str = include_str!("sql/claims_postpone.sql");
 
 const LETTERS: &str = "SELECT message_id FROM outbox.dead_letter WHERE cursor = $1 AND state = 'redriving'";
 
@@ -53,17 +52,6 @@ pub struct Claimed<'a> {
     pub key: &'a [String],
     /// Its claim's token.
     pub token: &'a str,
-}
-
-/// What has become of a claim that was to be withdrawn.
-#[derive(Debug)]
-pub enum Withdrawal {
-    /// It has ended, and so has the mark.
-    Done,
-    /// It waits: the application keeps the row locked.
-    Locked,
-    /// It waits longer: the server refuses to take the mark back.
-    Refused(Error),
 }
 
 /// A statement that claims, with its parameters.
@@ -128,49 +116,6 @@ impl LockedCursor {
     pub async fn claim(&self, taking: Taking<'_>) -> Result<Vec<Row>, Error> {
         let statement = self.connection.prepare_cached(taking.sql).await?;
         Ok(self.connection.query(&statement, taking.parameters).await?)
-    }
-
-    /// A row that was taken again is gone, or not due any more: its mark is taken back, if it has one, and its claim ends.
-    ///
-    /// # Errors
-    /// The database's.
-    pub async fn withdraw(&self, unmark: Option<Taking<'_>>, row: Claimed<'_>) -> Result<Withdrawal, Error> {
-        let withdrawal = match unmark {
-            Some(unmark) => self.unmark(unmark).await?,
-            None => Withdrawal::Done,
-        };
-        let postponed = |pause: f64| async move {
-            let statement = self.connection.prepare_cached(POSTPONE).await?;
-            self.connection.execute(&statement, &[&row.relay, &row.key, &row.token, &pause]).await
-        };
-        match withdrawal {
-            Withdrawal::Done => {
-                let statement = self.connection.prepare_cached(DONE).await?;
-                self.connection.execute(&statement, &[&row.relay, &row.key, &row.token]).await?
-            }
-            Withdrawal::Locked => postponed(1.0).await?,
-            Withdrawal::Refused(_) => postponed(REFUSED).await?,
-        };
-        Ok(withdrawal)
-    }
-
-    /// Takes a mark back. What the server refuses for this row must not end the transaction, in which others are claimed.
-    async fn unmark(&self, unmark: Taking<'_>) -> Result<Withdrawal, Error> {
-        self.connection.batch_execute("SAVEPOINT unmark").await?;
-        let answers = match self.claim(unmark).await {
-            Err(error) if sqlstate::is_about_a_row(&error) || sqlstate::is_lock_timeout(&error) => {
-                self.connection.batch_execute("ROLLBACK TO SAVEPOINT unmark").await?;
-                return Ok(Withdrawal::Refused(error));
-            }
-            answers => answers?,
-        };
-        for answer in answers {
-            let (there, unmarked): (bool, bool) = (answer.try_get(0)?, answer.try_get(1)?);
-            if there && !unmarked {
-                return Ok(Withdrawal::Locked);
-            }
-        }
-        Ok(Withdrawal::Done)
     }
 
     /// Commits, which frees the lock; `durable` when the claim is also the mark.
