@@ -200,7 +200,8 @@ pub fn is_too_slow(error: &Error) -> bool {
 /// Classes whose errors are those of the session or the server, or pass by themselves: they are the same for all rows.
 const OF_ALL_ROWS: [&str; 12] = ["08", "25", "26", "28", "34", "3D", "40", "53", "55", "57", "58", "72"];
 
-/// Whether the server refuses to write for what a row, a table or the application's own code is: it may accept other rows.
+/// Whether the server refuses to write for what a row, a table or the application's own code is: it may accept other rows. A damaged table
+/// is no row's fault.
 #[must_use]
 pub fn is_about_a_row(error: &Error) -> bool {
     error.state().is_some_and(|state| is_code_about_a_row(state.code()))
@@ -208,7 +209,7 @@ pub fn is_about_a_row(error: &Error) -> bool {
 
 fn is_code_about_a_row(code: &str) -> bool {
     code == SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE.code()
-        || code.get(..2).is_some_and(|class| !OF_ALL_ROWS.contains(&class))
+        || code.get(..2).is_some_and(|class| !OF_ALL_ROWS.contains(&class)) && of(code).cure != Cure::Halt
 }
 
 /// Whether a lock was not given in time.
@@ -256,7 +257,7 @@ mod tests {
         for code in ["22003", "42501", "54000", "55000", "XX000"] {
             assert!(is_code_about_a_row(code) && !is_code_of_application(code), "{code}");
         }
-        for code in ["08006", "25006", "28P01", "40P01", "53100", "55P03", "57014", "57P01", "58030"] {
+        for code in ["08006", "25006", "28P01", "40P01", "53100", "55P03", "57014", "57P01", "58030", "XX001"] {
             assert!(!is_code_about_a_row(code) && !is_code_of_application(code), "{code}");
         }
     }

@@ -39,7 +39,7 @@ struct Target {
     horizon: Option<Timestamp>,
     /// Dead letters that are still to be sent again.
     letters: i64,
-    /// They, or rows of released keys, are to be sent again.
+    /// Dead letters, or rows of released keys, are still to be sent again.
     resends: bool,
     /// A partition that is waited for.
     away: Option<String>,

@@ -50,11 +50,12 @@ impl LockedCursor {
         self.connection.batch_execute("SAVEPOINT unmark").await?;
         let answers = match self.claim(unmark).await {
             Err(error) if sqlstate::is_about_a_row(&error) || sqlstate::is_lock_timeout(&error) => {
-                self.connection.batch_execute("ROLLBACK TO SAVEPOINT unmark").await?;
+                self.connection.batch_execute("ROLLBACK TO SAVEPOINT unmark; RELEASE SAVEPOINT unmark").await?;
                 return Ok(Withdrawal::Refused(error));
             }
             answers => answers?,
         };
+        self.connection.batch_execute("RELEASE SAVEPOINT unmark").await?;
         for answer in answers {
             let (there, unmarked): (bool, bool) = (answer.try_get(0)?, answer.try_get(1)?);
             if there && !unmarked {

@@ -180,17 +180,22 @@ async fn a_row_that_no_update_may_touch_holds_no_other_up_under_at_most_once() {
     eventually(PATIENCE, async || count(&owner, refused).await == 1).await;
 }
 
+/// Row 1 was refused for now, and waits; the receiver accepts again.
+async fn one_waits(owner: &Client, receiver: &Receiver, text: &str) {
+    users(owner, 1, 1).await;
+    receiver.answer(|_| (429, Duration::ZERO));
+    let (code, _, log) = outbox_relay(text, &["run", "--once"]).await;
+    assert_eq!((code, count(owner, WAITING).await), (Some(1), 1), "{log}");
+    receiver.answer(|_| (200, Duration::ZERO));
+}
+
 // Guarantee: pending.unmarkable
 #[tokio::test(flavor = "multi_thread")]
 async fn a_mark_that_cannot_be_taken_back_yet_holds_no_other_row_up() {
     let (database, receiver) = (database().await, Receiver::start());
     let (mut owner, other) = (tables(&database).await, database.connect("postgres").await);
-    users(&owner, 1, 1).await;
-    receiver.answer(|_| (429, Duration::ZERO));
     let text = toml(&database, "relay", None, &welcome(&receiver, ""));
-    let (code, _, log) = outbox_relay(&text, &["run", "--once"]).await;
-    assert_eq!((code, count(&owner, WAITING).await), (Some(1), 1), "{log}");
-    receiver.answer(|_| (200, Duration::ZERO));
+    one_waits(&owner, &receiver, &text).await;
     owner.batch_execute("UPDATE users SET created = created + interval '5 hours'").await.unwrap();
     let transaction = owner.transaction().await.unwrap();
     transaction.batch_execute("UPDATE users SET email = 'x@example.com'").await.unwrap();
@@ -207,12 +212,8 @@ async fn a_mark_that_cannot_be_taken_back_yet_holds_no_other_row_up() {
 async fn a_mark_that_a_trigger_keeps_holds_no_other_row_up() {
     let (database, receiver) = (database().await, Receiver::start());
     let owner = tables(&database).await;
-    users(&owner, 1, 1).await;
-    receiver.answer(|_| (429, Duration::ZERO));
     let text = toml(&database, "relay", None, &welcome(&receiver, ""));
-    let (code, _, log) = outbox_relay(&text, &["run", "--once"]).await;
-    assert_eq!((code, count(&owner, WAITING).await), (Some(1), 1), "{log}");
-    receiver.answer(|_| (200, Duration::ZERO));
+    one_waits(&owner, &receiver, &text).await;
     owner
         .batch_execute(
             "UPDATE users SET created = created + interval '5 hours'; \
