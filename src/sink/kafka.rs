@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
-use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::error::KafkaError;
 
 mod classify;
 mod cloudevents;
@@ -214,13 +214,6 @@ impl KafkaSink {
         let mut failure = classify::of_topic(failure, error, topic);
         if failure.class == Class::Retry {
             let _ = write!(failure.message, " (bootstrap_servers {})", self.cluster.bootstrap_servers());
-        }
-        // The number of partitions was the cluster's own answer of a moment ago, not one that the cursor stands for.
-        if error.rdkafka_error_code() == Some(RDKafkaErrorCode::UnknownPartition)
-            && self.keyed.is_none()
-            && !self.first_only
-        {
-            failure.class = Class::Retry;
         }
         if self.layout.is_routed() { classify::routed(failure, error) } else { failure }
     }

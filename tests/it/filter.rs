@@ -273,3 +273,27 @@ async fn shards_and_read_models_get_the_rows_that_match_and_no_others() {
     let rows: Vec<(String, i64)> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
     assert_eq!(rows, (0..7).map(|n| (format!("c{n}"), 100)).collect::<Vec<_>>());
 }
+
+/// An aggregate over no rows has a row all the same, of NULL.
+// Guarantee: filter.matches
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_of_rows_that_do_not_match_changes_no_read_model() {
+    let database = database().await;
+    let owner = table(&database).await;
+    run(
+        &owner,
+        "CREATE TABLE model (letters bigint); INSERT INTO model VALUES (0); GRANT SELECT, UPDATE ON model TO relay",
+    )
+    .await;
+    let model = "[[relay]]\nname = \"model\"\n[relay.source.stream]\ntable = \"public.bookings\"\nwhere = { paid = true }\n\
+                 [relay.sink.sql]\neach = \"batch\"\nstatement = \"UPDATE public.model SET letters = letters + \
+                 (SELECT sum(length(u.payload)) FROM unnest($1) AS u (payload))\"\nparameters = [\"payload\"]\n";
+    let text = toml(&database, "relay", None, model);
+    let letters = async || owner.query_one("SELECT letters FROM model", &[]).await.unwrap().get::<_, Option<i64>>(0);
+    for (rows, expected) in [("('abc', true)", 3), ("('abc', false)", 3), ("('abc', false), ('de', true)", 5)] {
+        run(&owner, &format!("INSERT INTO bookings (payload, paid) VALUES {rows}")).await;
+        let (code, _, log) = outbox_relay(&text, &["run", "--once"]).await;
+        assert_eq!((code, letters().await), (Some(0), Some(expected)), "{rows}: {log}");
+    }
+    assert_eq!(position(&owner, "model").await.as_deref(), Some("4"), "the position passes the others");
+}

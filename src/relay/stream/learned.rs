@@ -20,6 +20,8 @@ pub struct Learned {
     pub row_limit: usize,
     /// By which factor turns are larger than configured while a backlog is read.
     pub growth: usize,
+    /// Keys are parked: turns do not record their progress.
+    pub keys_are_parked: bool,
     /// The last turn published for longer than a turn may read: rows that are read ahead would be too old.
     pub slow: bool,
     /// Of the rows of the last fetch.
@@ -61,6 +63,7 @@ impl Learned {
         Self {
             row_limit: config.turn.rows.min(pace::FIRST_APPETITE),
             growth: 1,
+            keys_are_parked: false,
             slow: false,
             sizes: Sizes::default(),
             suspects: 0,
@@ -126,7 +129,12 @@ impl Learned {
 
     /// Maximum number of rows of a turn at the present growth.
     pub(in crate::relay) fn most_rows(&self, relay: &PreparedStream) -> usize {
-        pace::most_rows(relay.config.turn.rows, self.growth, relay.records_progress())
+        self.grown(relay.config.turn.rows, relay.records_progress())
+    }
+
+    /// The same of a relay that is configured for `rows`, and whose turns record their progress or not.
+    fn grown(&self, rows: usize, records_progress: bool) -> usize {
+        pace::most_rows(rows, self.growth, records_progress && !self.keys_are_parked)
     }
 
     /// Maximum number of bytes of a turn at the present growth.
@@ -152,5 +160,35 @@ impl Learned {
     /// A turn has moved over so many messages: fewer are to be published one at a time.
     pub(in crate::relay) fn passed(&mut self, messages: usize) {
         self.suspects = self.suspects.saturating_sub(messages);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn turns_that_record_no_progress_because_keys_are_parked_stay_below_what_may_come_again() {
+        let mut learned = Learned {
+            row_limit: pace::FIRST_APPETITE,
+            growth: 16,
+            keys_are_parked: false,
+            slow: false,
+            sizes: Sizes::default(),
+            suspects: 0,
+            accepted_partitions: None,
+            unconfirmed: 0,
+            redrove: false,
+            resend_after: None,
+            resends: Backoff::new(),
+            slow_resends: 0,
+            letters: LetterLimit::default(),
+            lead: Lead::new(&pace::Config::default()),
+            slow_reads: 0,
+            span: FIRST_SPAN,
+        };
+        assert_eq!([true, false].map(|records| learned.grown(20_000, records)), [320_000, 40_000]);
+        learned.keys_are_parked = true;
+        assert_eq!([true, false].map(|records| learned.grown(20_000, records)), [40_000, 40_000]);
     }
 }

@@ -2,7 +2,7 @@
 
 use rdkafka::error::{KafkaError, RDKafkaErrorCode as Code};
 
-use super::errors::{CERTIFICATE, CERTIFICATE_CODE, NO_CLIENT, NO_CLIENT_CODE, meaning, word};
+use super::errors::{CERTIFICATE, CERTIFICATE_CODE, NO_CLIENT, NO_CLIENT_CODE, UNKNOWN_PARTITION_CODE, meaning, word};
 use crate::sink::{Class, Failure, Phase, Subject};
 use crate::tls;
 
@@ -29,6 +29,8 @@ pub(super) fn failure(error: &KafkaError, last: Option<(KafkaError, String)>) ->
     let timed_out =
         matches!(code, Code::MessageTimedOut | Code::OperationTimedOut | Code::PurgeQueue | Code::PurgeInflight);
     let away_or_out = away || timed_out;
+    // The cluster is well: one of the relay's own clients has not heard of a change.
+    let subject = if code == Code::UnknownPartition { Subject::Elsewhere } else { Subject::Receiver };
     // What was in flight may have been stored, whatever the client complains of beside it.
     let ambiguous = meaning(code).phase == Phase::Unknown;
     let (code, reason) = match last {
@@ -51,15 +53,29 @@ pub(super) fn failure(error: &KafkaError, last: Option<(KafkaError, String)>) ->
         code,
         message: reason,
         hint: meaning.hint.to_owned(),
-        subject: Subject::Receiver,
+        subject,
         retry_after: None,
     }
 }
 
+/// Whether the client does not know a partition of the topic. It may not ask the cluster again for minutes.
+pub(super) fn is_of_outdated_client(failure: &Failure) -> bool {
+    failure.code == UNKNOWN_PARTITION_CODE
+}
+
 /// The same with the topic's name, where the error is about the topic: the client's words do not have it.
 pub(super) fn of_topic(failure: Failure, error: &KafkaError, topic: Option<&str>) -> Failure {
-    use Code::{InvalidTopic, TopicAuthorizationFailed, UnknownTopic, UnknownTopicId, UnknownTopicOrPartition};
-    let about = [InvalidTopic, TopicAuthorizationFailed, UnknownTopic, UnknownTopicId, UnknownTopicOrPartition];
+    use Code::{InvalidTimestamp, InvalidTopic, TopicAuthorizationFailed, UnknownPartition};
+    use Code::{UnknownTopic, UnknownTopicId, UnknownTopicOrPartition};
+    let about = [
+        InvalidTimestamp,
+        InvalidTopic,
+        TopicAuthorizationFailed,
+        UnknownPartition,
+        UnknownTopic,
+        UnknownTopicId,
+        UnknownTopicOrPartition,
+    ];
     let is_about = error.rdkafka_error_code().is_some_and(|code| about.contains(&code));
     match topic.filter(|_| is_about) {
         Some(topic) => Failure { message: format!("topic {topic}: {}", failure.message), ..failure },
@@ -105,6 +121,21 @@ mod tests {
         assert!(of(Code::TopicAuthorizationFailed, Some("bookings")).starts_with("topic bookings: "));
         assert!(!of(Code::MessageTimedOut, Some("bookings")).contains("bookings"));
         assert!(!of(Code::UnknownTopic, None).starts_with("topic"));
+    }
+
+    #[test]
+    fn client_that_does_not_know_a_partition_says_nothing_of_the_cluster() {
+        let error = KafkaError::MessageProduction(Code::UnknownPartition);
+        let told = of_topic(failure(&error, None), &error, Some("bookings"));
+        assert!(is_of_outdated_client(&told) && told.message.starts_with("topic bookings: "), "{told:?}");
+        assert_eq!((told.class, told.ambiguous, told.is_outage()), (Class::Retry, false, false));
+        assert!(!is_of_outdated_client(&interrupted(None)));
+    }
+
+    #[test]
+    fn cut_without_a_complaint_names_what_keeps_brokers_from_acknowledging() {
+        let hint = interrupted(None).hint;
+        assert!(["leader", "min.insync.replicas", "quota"].iter().all(|cause| hint.contains(cause)), "{hint}");
     }
 
     #[test]

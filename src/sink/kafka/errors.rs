@@ -44,6 +44,9 @@ pub(super) const CERTIFICATE: Meaning = Meaning {
     codes: &[],
 };
 
+/// The code of a client that does not know a partition of the topic.
+pub(super) const UNKNOWN_PARTITION_CODE: &str = "kafka_unknown_partition";
+
 /// What follows from a code.
 pub(super) fn meaning(code: Code) -> &'static Meaning {
     TABLE.iter().find(|meaning| meaning.codes.contains(&code)).unwrap_or(&UNHEARD_OF)
@@ -95,6 +98,13 @@ mod tests {
             assert_eq!(meaning(code).class, Class::Retry);
             assert!(RDKafkaRespErr(number).is_error() && code.to_string().contains(&number.to_string()), "{code}");
         }
+    }
+
+    #[test]
+    fn clock_of_this_machine_is_no_rows_fault() {
+        let refused = meaning(Code::InvalidTimestamp);
+        assert_eq!(refused.class, Class::Fatal);
+        assert!(refused.hint.contains("clock") && refused.hint.contains("message.timestamp.after.max.ms"));
     }
 
     #[test]

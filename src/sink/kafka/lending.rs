@@ -261,7 +261,10 @@ impl Cluster {
     /// done on a thread of its own.
     pub(super) fn destroy(&self, mut lent: Lent) {
         lent.loan = None;
-        lent.purge(PurgeConfig::default().queue().inflight());
+        // A broker's thread that looks a name up, which takes many seconds where the resolver is silent, is not waited for: it drops what
+        // it holds before it connects. One that is sending may end with another request, as if that had been on its way already; the
+        // broker takes it only behind what it has of this producer.
+        lent.purge(PurgeConfig::default().queue().inflight().non_blocking());
         std::thread::spawn(move || drop(lent));
     }
 }

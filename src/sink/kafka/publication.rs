@@ -193,6 +193,15 @@ impl KafkaPublication<'_> {
         }
     }
 
+    /// Gives an empty producer back, unless a turn that it is lent to next would fail as this one did.
+    fn give_back(&self, producer: Lent) {
+        if self.refused.as_ref().is_some_and(classify::is_of_outdated_client) {
+            self.sink.cluster.destroy(producer);
+        } else {
+            self.sink.cluster.take_back(producer);
+        }
+    }
+
     pub(in crate::sink) fn finish(mut self) -> Published {
         let Some(producer) = self.producer.take() else {
             return Published { acknowledged: 0, stopped: None, suspects: 1 };
@@ -204,7 +213,7 @@ impl KafkaPublication<'_> {
             if acknowledged > 0 || self.refused.is_none() {
                 self.sink.doubt.clear();
             }
-            self.sink.cluster.take_back(producer);
+            self.give_back(producer);
             return Published { acknowledged, stopped: self.refused.take(), suspects: 1 };
         }
         let context = Arc::clone(producer.client().context());

@@ -99,6 +99,10 @@ impl SqlPublication<'_> {
         if self.stopped.is_some() || self.acknowledged > 0 && self.is_enough() {
             return Flow::Stop;
         }
+        // All of its rows were passed: an aggregate over no rows gives a row, of NULL.
+        if batch.is_empty() {
+            return Flow::Continue;
+        }
         match self.run(batch).await {
             Ok(rows) => {
                 self.acknowledged += rows;

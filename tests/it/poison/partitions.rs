@@ -1,7 +1,13 @@
 //! A keyed topic that is given more partitions, and which partition a key belongs to.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
 
+use outbox_relay::batch::Batch;
+use outbox_relay::position::Timestamp;
+use outbox_relay::sink::kafka::{Cluster, KafkaSink, Passed};
+use outbox_relay::sink::{self, Class, Mode, Published, Sink};
 use rdkafka::ClientConfig;
 use rdkafka::admin::{AdminOptions, NewPartitions};
 use rdkafka::producer::{FutureProducer, FutureRecord};
@@ -135,6 +141,53 @@ async fn a_relay_halted_by_more_partitions_has_sent_nothing_to_them_and_goes_on_
     for replica in replicas {
         replica.stop().await;
     }
+}
+
+/// A publication of rows with these numbers, each with a key of its own, spread over so many partitions.
+async fn published(sink: &Sink, ids: Range<usize>, partitions: i32) -> Published {
+    let mut batch = Batch::new(sink.fields().len());
+    for id in ids {
+        let (id, key) = (id.to_string(), format!("customer-{id}"));
+        batch.push(Timestamp::from_pg_micros(0), &id, [Some(&b"p"[..]), Some(key.as_bytes())]);
+    }
+    let publishing = async {
+        let mut publication = sink.begin(Mode { partitions: Some(partitions), ..Mode::default() }).await.unwrap();
+        publication.push(&batch).await;
+        publication.settle().await;
+        publication.finish()
+    };
+    tokio::time::timeout(PATIENCE * 2, publishing).await.expect("the broker answers")
+}
+
+/// Of the producers that rest while a topic grows only the last one is told. Each of the others was lent again and again, until the third
+/// refusal halted its relay.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_producer_that_knows_fewer_partitions_is_lent_once_and_says_nothing_of_the_cluster() {
+    let database = database().await;
+    let topic = unique("outdated");
+    broker().await.create_topic(&topic, 1, &[]).await.unwrap();
+    let servers = broker().await.bootstrap_servers();
+    let config = config(&database, "relay", Some(&servers), &kafka_relay("r", &topic, ""));
+    let sink::Config::Kafka(kafka) = &config.relays[0].sink else { panic!("a Kafka sink") };
+    let cluster = Arc::new(Cluster::new(config.kafka.clone().unwrap()));
+    let sink = Sink::Kafka(KafkaSink::new(cluster, "r", kafka, None, 1_000_000, Passed::default()).unwrap());
+    assert_eq!(published(&sink, 0..1, 1).await, Published { acknowledged: 1, stopped: None, suspects: 1 });
+
+    grow(&topic, 4).await;
+    let admin = admin().await;
+    eventually(PATIENCE, async || {
+        let found = admin.inner().fetch_metadata(Some(&topic), PATIENCE).unwrap();
+        found.topics()[0].partitions().len() == 4
+    })
+    .await;
+    let outdated = published(&sink, 1..21, 4).await;
+    let failure = outdated.stopped.expect("a partition that it does not know");
+    assert_eq!((failure.class, failure.code.as_str()), (Class::Retry, "kafka_unknown_partition"), "{failure:?}");
+    assert!(failure.message.starts_with(&format!("topic {topic}: ")) && !failure.is_outage(), "{failure:?}");
+    let next = 1 + outdated.acknowledged;
+    let rest = Published { acknowledged: 21 - next, stopped: None, suspects: 1 };
+    assert_eq!(published(&sink, next..21, 4).await, rest, "another producer");
+    assert_eq!(all(&topic).await.len(), 21);
 }
 
 /// So many rows have no key at all.

@@ -20,10 +20,17 @@ pub(super) const TABLE: &[Meaning] = &[
             InvalidMessage,
             InvalidMessageSize,
             MessageBatchTooLarge,
-            InvalidTimestamp,
             InvalidRecord,
             InvalidDifferentRecord,
         ],
+    },
+    Meaning {
+        class: Halt,
+        phase: Answered,
+        hint: "No row sets a record's timestamp: it is this machine's clock when the record is sent, and the broker finds it too far from \
+               its own. Correct the clocks (NTP), or the topic's message.timestamp.before.max.ms and message.timestamp.after.max.ms \
+               (message.timestamp.difference.max.ms before Kafka 3.6), then `outbox-relay cursor resume NAME`.",
+        codes: &[InvalidTimestamp],
     },
     Meaning {
         class: Poison,
@@ -35,7 +42,16 @@ pub(super) const TABLE: &[Meaning] = &[
         class: Halt,
         phase: Answered,
         hint: "Create the topic, or correct `topic`; topics are never created automatically.",
-        codes: &[UnknownTopicOrPartition, UnknownTopic, UnknownPartition, InvalidTopic, UnknownTopicId],
+        codes: &[UnknownTopicOrPartition, UnknownTopic, InvalidTopic, UnknownTopicId],
+    },
+    Meaning {
+        class: Again,
+        phase: Unsent,
+        hint: "The client knew fewer partitions of the topic than records are spread over, as after partitions were added: it is dropped, \
+               and a new one asks the cluster. If it persists, the brokers disagree about the topic: compare what each of them answers to \
+               `kafka-topics --describe`. A topic that was made again with fewer partitions halts a relay with a key as \
+               `partition_count_changed`, within seconds.",
+        codes: &[UnknownPartition],
     },
     Meaning {
         class: Halt,
@@ -102,18 +118,16 @@ pub(super) const TABLE: &[Meaning] = &[
     Meaning {
         class: Again,
         phase: Unclear,
+        hint: "The relay retries by itself. The brokers have not acknowledged in time: check that they run and can be reached, that each \
+               partition of the topic has a leader and no fewer in-sync replicas than min.insync.replicas, and that no quota throttles \
+               this client.",
+        codes: &[MessageTimedOut, RequestTimedOut, PurgeInflight, NotEnoughReplicasAfterAppend],
+    },
+    Meaning {
+        class: Again,
+        phase: Unclear,
         hint: "The relay retries by itself; check that the brokers run and can be reached.",
-        codes: &[
-            MessageTimedOut,
-            OperationTimedOut,
-            RequestTimedOut,
-            NetworkException,
-            PurgeInflight,
-            NotEnoughReplicasAfterAppend,
-            Fail,
-            Fatal,
-            Interrupted,
-        ],
+        codes: &[OperationTimedOut, NetworkException, Fail, Fatal, Interrupted],
     },
     Meaning {
         class: Again,
