@@ -25,6 +25,7 @@ use process::{Group, LAUNCHERS};
 mod exit;
 mod output;
 mod process;
+mod starter;
 mod strays;
 
 /// Between the request to end and the end without one.
@@ -106,7 +107,7 @@ impl CommandSink {
         let Some(program) = self.programs.get(name) else { return Err(exit::unknown(name, self.programs.keys())) };
         // Looked at again: it may be gone since the start.
         executable(&program.program).map_err(|problem| exit::unavailable(name, &problem))?;
-        let (mut group, pipes) = Group::start(program).map_err(|error| exit::unstarted(name, &error))?;
+        let (mut group, pipes) = Group::start(program).await.map_err(|error| exit::unstarted(name, &error))?;
         let limit = program.timeout.min(patience);
         let (mut output, mut lines) = (Kept::new(program.output), ErrorLines::default());
         let ended = {

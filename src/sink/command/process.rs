@@ -9,7 +9,7 @@ use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::runtime::Handle;
 
 use super::Program;
-use super::strays;
+use super::{starter, strays};
 
 /// Between a fork and its exec nothing can be set without unsafe code, so these programs set it in the new process and
 /// then become the one that is meant: there is no moment in which that runs without its limits.
@@ -44,11 +44,11 @@ pub(super) struct Pipes {
 
 impl Group {
     /// Starts the program.
-    pub(super) fn start(program: &Program) -> io::Result<(Self, Pipes)> {
-        // `pdeathsig` goes by the thread that starts it: the runtime's live as long as the relay.
+    pub(super) async fn start(program: &Program) -> io::Result<(Self, Pipes)> {
         let mut command = Command::new(LAUNCHERS[0]);
         let mark = strays::mark();
         command
+            // It ends with the thread that starts it, which is therefore one that lives as long as this process.
             .args(["--pdeathsig", "KILL", "--no-new-privs", "--", LAUNCHERS[1]])
             .arg(format!("--as={}", program.memory))
             .arg(format!("--cpu={}", cpu_seconds(program.timeout)))
@@ -63,6 +63,10 @@ impl Group {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
+        starter::start(move || Self::spawn(command, mark)).await
+    }
+
+    fn spawn(mut command: Command, mark: String) -> io::Result<(Self, Pipes)> {
         // The Kafka client opens pipes that a program would inherit.
         close_fds::set_fds_cloexec(3, &[]);
         let mut child = command.spawn()?;

@@ -1,5 +1,10 @@
+use std::sync::Arc;
+
 use super::*;
-use crate::support::{PATIENCE, eventually};
+use crate::support::{PATIENCE, Process, database, eventually, toml};
+use rustix::process::Signal;
+use tokio::runtime::Handle;
+use tokio::sync::Notify;
 use tokio::sync::mpsc::unbounded_channel;
 
 #[tokio::test]
@@ -93,25 +98,53 @@ async fn a_cut_run_leaves_no_process() {
 }
 
 // Guarantee: commands.parent
-/// As SIGKILL to the relay: nothing of it runs any more, no destructor either.
-#[tokio::test]
+/// After SIGKILL nothing of the relay runs any more, no destructor either.
+#[tokio::test(flavor = "multi_thread")]
 async fn a_program_ends_with_the_relay_however_that_ends() {
-    let (tell, mut told) = unbounded_channel();
-    let relay = std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let sink = Box::leak(Box::new(sink(script("echo $$ >&2; while :; do sleep 0.1; done"))));
-        let tell = Box::leak(Box::new(move |line: &str| tell.send(line.to_owned()).unwrap()));
-        let pid = runtime.block_on(async {
-            let mut run = Box::pin(sink.run("it", b"{}", Duration::from_secs(60), tell));
-            let pid = tokio::select! {
-                result = &mut run => panic!("it ended: {result:?}"),
-                pid = told.recv() => pid.unwrap(),
-            };
-            std::mem::forget(run);
-            pid
-        });
-        std::mem::forget(runtime);
-        pid
+    let database = database().await;
+    let owner = database.connect("postgres").await;
+    let relay = "[[relay]]\nname = \"jobs\"\n[relay.source.schedule]\n[relay.sink.command.programs.endless]\nprogram = \"/bin/sh\"\n\
+                 args = [\"-c\", \"echo $$ >&2; while :; do sleep 0.1; done\"]\n";
+    let mut process = Process::spawn(&toml(&database, "relay", None, relay), &["run"]);
+    let schedule =
+        "INSERT INTO outbox.schedule (name, relay, starts_at, command) VALUES ('endless', 'jobs', now(), 'endless')";
+    owner.batch_execute(schedule).await.unwrap();
+    let told = "SELECT progress FROM outbox.action WHERE progress IS NOT NULL";
+    let mut pid = None;
+    eventually(PATIENCE * 2, async || {
+        pid = owner.query_opt(told, &[]).await.unwrap().map(|row| row.get::<_, String>(0));
+        pid.is_some()
+    })
+    .await;
+    let pid = pid.unwrap();
+    assert!(is_alive(&pid), "{}", process.log());
+    process.signal(Signal::KILL);
+    process.wait().await;
+    gone(&pid).await;
+}
+
+// Guarantee: commands.parent
+/// Threads of a runtime end, too: a worker after it was blocked in place, when there is nothing to do for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_does_not_end_with_the_thread_that_asked_for_it() {
+    let (sink, begun) = (sink(script("echo begun >&2; sleep 1; echo done")), Arc::new(Notify::new()));
+    let mut running = Box::pin({
+        let begun = Arc::clone(&begun);
+        async move {
+            let told = |_: &str| begun.notify_one();
+            sink.run("it", b"{}", Duration::from_secs(60), &told).await
+        }
     });
-    gone(&relay.join().unwrap()).await;
+    let runtime = Handle::current();
+    let thread = std::thread::spawn(move || {
+        runtime.block_on(async {
+            tokio::select! {
+                result = &mut running => panic!("it ended: {result:?}"),
+                () = begun.notified() => {}
+            }
+        });
+        running
+    });
+    let running = thread.join().unwrap();
+    assert_eq!(running.await.unwrap(), "done");
 }
