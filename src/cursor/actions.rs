@@ -3,6 +3,7 @@
 //! Promise: who no longer has the claim's token changes nothing, and is told. A claim is made in the transaction that locks
 //! the relay's cursor; it is kept by saying again and again that its claimant is at work, and runs out otherwise.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use super::ErrorReport;
@@ -171,7 +172,8 @@ pub async fn look(session: &Session, relay: &str) -> Result<Look, Error> {
     Ok(Look { now: row.try_get(0)?, first: row.try_get(1)?, interrupted: row.try_get(2)?, running: row.try_get(3)? })
 }
 
-/// Says that these are still at work, each with its token and its progress; the ids of those that are still this replica's.
+/// Says that these are still at work, each with its token and its progress; the ids of those that are still this replica's, each
+/// with whether it was renewed: not when another transaction had its row locked.
 ///
 /// # Errors
 /// The database's.
@@ -179,13 +181,13 @@ pub async fn keep(
     session: &Session,
     lease: Duration,
     actions: &[(i64, String, Option<String>)],
-) -> Result<Vec<i64>, Error> {
+) -> Result<HashMap<i64, bool>, Error> {
     let ids: Vec<i64> = actions.iter().map(|(id, ..)| *id).collect();
     let tokens: Vec<&str> = actions.iter().map(|(_, token, _)| token.as_str()).collect();
     let progress: Vec<Option<&str>> = actions.iter().map(|(.., progress)| progress.as_deref()).collect();
     let statement = session.prepare_cached(KEEP).await?;
     let rows = session.query(&statement, &[&lease.as_secs_f64(), &ids, &tokens, &progress]).await?;
-    Ok(rows.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?)
+    Ok(rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect::<Result<_, tokio_postgres::Error>>()?)
 }
 
 fn split(of: &[(i64, String)]) -> (Vec<i64>, Vec<&str>) {

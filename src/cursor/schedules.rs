@@ -138,12 +138,13 @@ pub async fn count(session: &Session, relay: &str) -> Result<Count, Error> {
     Ok(Count { problems: row.try_get(0)?, running: row.try_get(1)?, waiting: row.try_get(2)? })
 }
 
-/// Schedules that waited for a relay of this name are computed now that it is there.
+/// Schedules that waited for a relay of this name are computed now that it is there; those of each tenant, too, if it `knows_tenants`:
+/// what their rules had before is passed over, as after an edit.
 ///
 /// # Errors
 /// The database's.
-pub async fn found(client: &ClientWrapper, relay: &str) -> Result<u64, Error> {
-    Ok(client.execute(FOUND, &[&relay]).await?)
+pub async fn found(client: &ClientWrapper, relay: &str, knows_tenants: bool) -> Result<u64, Error> {
+    Ok(client.execute(FOUND, &[&relay, &knows_tenants]).await?)
 }
 
 /// Says of schedules whose relay nobody has ever started that this is so; their names and relays.

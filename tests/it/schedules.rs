@@ -18,6 +18,7 @@ mod reports;
 mod roles;
 mod runs;
 mod sinks;
+mod slots;
 mod storm;
 mod tenants;
 mod unanswered;

@@ -16,6 +16,7 @@ kept AS (
     FROM free AS f
     WHERE a.action_id = f.action_id
 )
-SELECT a.action_id
+SELECT a.action_id, f.action_id IS NOT NULL
 FROM p
 JOIN outbox.action AS a ON a.action_id = p.id AND a.token = p.token
+LEFT JOIN free AS f ON f.action_id = a.action_id

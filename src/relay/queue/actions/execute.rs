@@ -9,11 +9,12 @@ use crate::batch::Batch;
 use crate::cursor::actions::{End, Recorded};
 use crate::cursor::claims::Settlement;
 use crate::database::{Error, Fragile};
-use crate::relay::engine::Engine;
 use crate::relay::engine::deadline::within;
+use crate::relay::engine::{Engine, Slot};
 use crate::relay::queue::work::Attempt;
+use crate::sink::command::CommandSink;
 use crate::sink::{Class, Failure, Mode, Progress, Sink};
-use crate::source::action_query::{self, Unanswered};
+use crate::source::action_query::{self, Query, Unanswered};
 use crate::source::schedule::{self, Printed};
 use crate::visible::visible;
 
@@ -56,30 +57,26 @@ impl ExecutionProgress {
 impl ActionExecution {
     /// Executes the action; what became of it.
     pub(super) async fn run(&self, job: ActionJob) -> Attempt<ActionJob, ActionOutcome> {
-        let (mut stage, deadline) = (ExecutionProgress::default(), Instant::now() + job.action.timeout);
-        let lost = job.claim.lost.clone();
-        // A program is asked to end before it is killed.
-        let over = if matches!(self.prepared.sink, Sink::Command(_)) { deadline + GRACE } else { deadline };
+        let (mut stage, lost) = (ExecutionProgress::default(), job.claim.lost.clone());
         let outcome = tokio::select! {
             biased;
-            outcome = self.execute(&job, deadline, &mut stage) => Ok(outcome),
-            () = tokio::time::sleep_until(over.into()) => Err(true),
-            () = lost.cancelled() => Err(false),
-            () = self.engine.cut.cancelled() => Err(false),
+            outcome = self.execute(&job, &mut stage) => Some(outcome),
+            () = lost.cancelled() => None,
+            () = self.engine.cut.cancelled() => None,
         };
-        let outcome = outcome.unwrap_or_else(|timed_out| {
-            let ambiguous = stage.is_doubtful();
-            if timed_out { ActionOutcome::TimedOut { ambiguous } } else { ActionOutcome::Cut { ambiguous } }
-        });
+        let outcome = outcome.unwrap_or_else(|| ActionOutcome::Cut { ambiguous: stage.is_doubtful() });
         Attempt { may_be_recorded: stage.unanswered, ..Attempt::new(job, outcome) }
     }
 
-    async fn execute(&self, job: &ActionJob, deadline: Instant, stage: &mut ExecutionProgress) -> ActionOutcome {
-        let rows = match self.report(job).await {
-            Ok(QueryReport::None) => None,
-            Ok(QueryReport::Rows(rows)) => Some(rows),
-            Ok(QueryReport::Nothing(why)) => return ActionOutcome::Skipped(why),
-            Err(failure) => return ActionOutcome::Failed(failure),
+    async fn execute(&self, job: &ActionJob, stage: &mut ExecutionProgress) -> ActionOutcome {
+        let (reported, deadline) = match self.report(job).await {
+            Ok(reported) => reported,
+            Err(outcome) => return outcome,
+        };
+        let rows = match reported {
+            QueryReport::None => None,
+            QueryReport::Rows(rows) => Some(rows),
+            QueryReport::Nothing(why) => return ActionOutcome::Skipped(why),
         };
         let action = &job.action;
         if action.command.is_some() && !matches!(self.prepared.sink, Sink::Command(_)) {
@@ -93,61 +90,94 @@ impl ActionExecution {
             payload: &action.payload,
             rows: rows.as_deref(),
         };
-        let message = match schedule::message(&printed, self.prepared.sink.fields()) {
-            Ok(message) => message,
-            Err(error) => return ActionOutcome::Failed(unprintable(&error)),
-        };
-        let left = deadline.saturating_duration_since(Instant::now());
-        match &self.prepared.sink {
-            Sink::Command(sink) => {
-                let Some(name) = &action.command else { return ActionOutcome::Failed(commandless()) };
-                let stdin = match schedule::data(&printed).and_then(|data| serde_json::to_vec(&data)) {
-                    Ok(stdin) => stdin,
-                    Err(error) => return ActionOutcome::Failed(unprintable(&error)),
-                };
-                stage.begun = true;
-                let told = |line: &str| job.claim.report(line);
-                match sink.run(name, &stdin, left, &told).await {
-                    Ok(result) => ActionOutcome::Done(result),
-                    Err(failure) => ActionOutcome::Failed(failure),
-                }
-            }
-            // The schedule's limit is kept outside, where it is told from the sink's own.
-            Sink::Http(_) | Sink::Email(_) => self.deliver(&message, left + GRACE, &mut stage.progress).await,
-            // A sink of the user's own is told when it is given up, which must not be later than that.
-            Sink::Custom(_) => self.deliver(&message, left, &mut stage.progress).await,
-            Sink::Sql(_) => {
-                // Dropped before the commit, it leaves nothing behind; after it, the claim's token is gone.
-                let changed = self.change(job, &message, deadline, stage).await;
-                changed.unwrap_or_else(|error| ActionOutcome::Failed(unavailable(&error)))
-            }
-            Sink::Kafka(_) | Sink::Stdout(_) => {
-                stage.begun = true;
-                self.publish(&message, deadline).await
-            }
+        match schedule::message(&printed, self.prepared.sink.fields()) {
+            Ok(message) => self.perform(job, &printed, &message, deadline, stage).await,
+            Err(error) => ActionOutcome::Failed(unprintable(&error)),
         }
     }
 
-    /// What the action's query has to report.
-    async fn report(&self, job: &ActionJob) -> Result<QueryReport, Failure> {
-        let Some(name) = &job.action.query else { return Ok(QueryReport::None) };
-        let schedules = &self.prepared.schedules;
-        let query = schedules.queries.get(name).ok_or_else(|| unknown_query(name, &self.prepared))?;
+    /// What the action does once its query is answered, until the deadline.
+    async fn perform(
+        &self,
+        job: &ActionJob,
+        printed: &Printed<'_>,
+        message: &Batch,
+        deadline: Instant,
+        stage: &mut ExecutionProgress,
+    ) -> ActionOutcome {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let done = match &self.prepared.sink {
+            // A program is asked to end before it is killed.
+            Sink::Command(sink) => until(deadline + GRACE, start(sink, job, printed, left, stage)).await,
+            // The schedule's limit is kept outside, where it is told from the sink's own.
+            Sink::Http(_) | Sink::Email(_) => {
+                until(deadline, self.deliver(message, left + GRACE, &mut stage.progress)).await
+            }
+            // A sink of the user's own is told when it is given up, which must not be later than that.
+            Sink::Custom(_) => until(deadline, self.deliver(message, left, &mut stage.progress)).await,
+            Sink::Sql(_) => {
+                let slot = match self.slot(false).await {
+                    Ok(slot) => slot,
+                    Err(outcome) => return outcome,
+                };
+                // Its time stood still while it waited.
+                let deadline = Instant::now() + left;
+                // Dropped before the commit, it leaves nothing behind; after it, the claim's token is gone.
+                let changed = until(deadline, self.change(job, message, slot, deadline, stage)).await;
+                changed.map(|changed| changed.unwrap_or_else(|error| ActionOutcome::Failed(unavailable(&error))))
+            }
+            Sink::Kafka(_) | Sink::Stdout(_) => {
+                stage.begun = true;
+                until(deadline, self.publish(message, deadline)).await
+            }
+        };
+        done.unwrap_or_else(|| ActionOutcome::TimedOut { ambiguous: stage.is_doubtful() })
+    }
+
+    /// What the action's query has to report, and the action's deadline: its time begins when the query can, and what it waits for
+    /// the queries of others is not of it. An error is how the action ends.
+    async fn report(&self, job: &ActionJob) -> Result<(QueryReport, Instant), ActionOutcome> {
+        let (schedules, action) = (&self.prepared.schedules, &job.action);
+        let Some(name) = &action.query else { return Ok((QueryReport::None, Instant::now() + action.timeout)) };
+        let query = schedules.queries.get(name);
+        let query = query.ok_or_else(|| ActionOutcome::Failed(unknown_query(name, &self.prepared)))?;
+        let role = schedules.role_of(&action.tenant).ok_or_else(|| ActionOutcome::Failed(roleless()))?;
+        let slot = self.slot(true).await?;
+        let deadline = Instant::now() + action.timeout;
+        match until(deadline, self.ask(job, query, &role, slot)).await {
+            Some(Ok(report)) => Ok((report, deadline)),
+            Some(Err(failure)) => Err(ActionOutcome::Failed(failure)),
+            None => Err(ActionOutcome::TimedOut { ambiguous: false }),
+        }
+    }
+
+    /// Waits for a slot, for as long as others need them. Not in a process that stops: the action has changed nothing yet, and another
+    /// replica does it.
+    async fn slot(&self, slow: bool) -> Result<Slot, ActionOutcome> {
+        tokio::select! {
+            biased;
+            slot = self.engine.slot(slow) => slot.map_err(|error| ActionOutcome::Failed(unavailable(&error))),
+            () = self.engine.stop.cancelled() => Err(ActionOutcome::Cut { ambiguous: false }),
+        }
+    }
+
+    /// Asks the action's query.
+    async fn ask(&self, job: &ActionJob, query: &Query, role: &str, slot: Slot) -> Result<QueryReport, Failure> {
+        let Slot { lock, reader, permits } = slot;
+        drop(lock);
         let tenant = &job.action.tenant;
-        let role = schedules.role_of(tenant).ok_or_else(roleless)?;
-        let schema = Some(tenant.as_str()).filter(|tenant| schedules.is_schema(tenant));
-        let slot = self.engine.slot(true).await.map_err(|error| unavailable(&error))?;
-        drop(slot.lock);
-        let session = Fragile::new(slot.reader);
-        let answer = action_query::run(&session, query, Some(&role), schema, &job.action.payload).await;
+        let schema = Some(tenant.as_str()).filter(|tenant| self.prepared.schedules.is_schema(tenant));
+        let session = Fragile::new(reader);
+        let answer = action_query::run(&session, query, Some(role), schema, &job.action.payload).await;
         let reported = answer.map_err(unanswered)?;
         session.give_back();
-        drop(slot.permits);
+        drop(permits);
+        let (name, rows) = (&query.name, reported.rows.len());
         if !action_query::holds(query.when.as_ref(), &reported.rows).map_err(unanswered)? {
-            return Ok(QueryReport::Nothing(format!("nothing to report: query {name}, {} rows", reported.rows.len())));
+            return Ok(QueryReport::Nothing(format!("nothing to report: query {name}, {rows} rows")));
         }
         if reported.truncated {
-            let (cursor, id, rows) = (&self.prepared.config.name, job.action.id, reported.rows.len());
+            let (cursor, id) = (&self.prepared.config.name, job.action.id);
             tracing::warn!(
                 cursor,
                 id,
@@ -200,10 +230,10 @@ impl ActionExecution {
         &self,
         job: &ActionJob,
         message: &Batch,
+        slot: Slot,
         deadline: Instant,
         stage: &mut ExecutionProgress,
     ) -> Result<ActionOutcome, Error> {
-        let slot = self.engine.slot(false).await?;
         drop(slot.reader);
         let settlement = within(&self.engine, Settlement::begin(slot.lock, true)).await?;
         let mode = Mode { alone: true, until: Some(deadline), ..Mode::default() };
@@ -229,6 +259,32 @@ impl ActionExecution {
         within(&self.engine, settlement.commit()).await?;
         stage.unanswered = false;
         Ok(ActionOutcome::Recorded)
+    }
+}
+
+/// What this answers by then, if it does.
+async fn until<T>(deadline: Instant, work: impl Future<Output = T>) -> Option<T> {
+    tokio::time::timeout_at(deadline.into(), work).await.ok()
+}
+
+/// A program; it is asked to end when the time that is left is over.
+async fn start(
+    sink: &CommandSink,
+    job: &ActionJob,
+    printed: &Printed<'_>,
+    left: Duration,
+    stage: &mut ExecutionProgress,
+) -> ActionOutcome {
+    let Some(name) = &job.action.command else { return ActionOutcome::Failed(commandless()) };
+    let stdin = match schedule::data(printed).and_then(|data| serde_json::to_vec(&data)) {
+        Ok(stdin) => stdin,
+        Err(error) => return ActionOutcome::Failed(unprintable(&error)),
+    };
+    stage.begun = true;
+    let told = |line: &str| job.claim.report(line);
+    match sink.run(name, &stdin, left, &told).await {
+        Ok(result) => ActionOutcome::Done(result),
+        Err(failure) => ActionOutcome::Failed(failure),
     }
 }
 

@@ -142,7 +142,7 @@ impl ScheduleWork {
         if self.strays.is_none_or(|looked| looked.elapsed() >= STRAYS) {
             self.strays = Some(Instant::now());
             // Another replica may not yet have seen this relay when it looked for strays.
-            schedules::found(session, name).await?;
+            schedules::found(session, name, prepared.schedules.schema.is_some()).await?;
             crate::cursor::actions::release(session, name).await?;
             for (schedule, relay) in schedules::strays(session).await? {
                 tracing::error!(cursor = name, schedule, relay, "schedule has a problem: its relay was never started");

@@ -46,7 +46,7 @@ pub(super) async fn prepare(
         Ok(seat) => seat,
         Err(unready) => return Ok(Err(unready)),
     };
-    let waited = schedules::found(&session, &config.name).await?;
+    let waited = schedules::found(&session, &config.name, source.schema.is_some()).await?;
     if waited > 0 {
         tracing::info!(cursor = config.name, schedules = waited, "schedules had waited for this relay");
     }

@@ -91,7 +91,7 @@ impl ClaimRenewer {
             actions::keep(&session, LEASE, &named).await
         });
         match renewed.await.unwrap_or(Err(Error::Timeout(EVERY))) {
-            Ok(renewed) => settle(&claims, &renewed, asked),
+            Ok(kept) => settle(&claims, &kept, asked),
             Err(error) => {
                 let oldest = claims.iter().map(|(_, claim)| claim.age()).max().unwrap_or_default();
                 tracing::warn!(%error, ?oldest, actions = claims.len(), "cannot renew action claims");
@@ -102,14 +102,16 @@ impl ClaimRenewer {
 }
 
 /// Notes which claims are still this replica's.
-fn settle(claims: &[(i64, Arc<RenewedClaim>)], renewed: &[i64], asked: Instant) {
+fn settle(claims: &[(i64, Arc<RenewedClaim>)], kept: &HashMap<i64, bool>, asked: Instant) {
     for (id, claim) in claims {
-        if renewed.contains(id) {
-            *lock(&claim.since) = asked;
-        } else {
-            claim.lost.cancel();
+        match kept.get(id) {
+            Some(true) => *lock(&claim.since) = asked,
+            // Its row is locked. When that ends, its claim may have expired, and another replica may be the first.
+            Some(false) => {}
+            None => claim.lost.cancel(),
         }
     }
+    give_up(claims);
 }
 
 /// Stops the actions whose claims could not be renewed for [`GIVE_UP`].
@@ -155,8 +157,11 @@ mod tests {
         assert!(old.lost.is_cancelled() && !new.lost.is_cancelled());
         // What is renewed is young again; what the server does not name has another replica.
         let old = renewer.add(3, "c", long_ago);
-        settle(&renewer.current(), &[3], Instant::now());
-        give_up(&renewer.current());
+        settle(&renewer.current(), &HashMap::from([(3, true)]), Instant::now());
         assert!(!old.lost.is_cancelled() && new.lost.is_cancelled());
+        // One that could not be renewed because its row is locked only becomes older.
+        let (old, new) = (renewer.add(4, "d", long_ago), renewer.add(5, "e", Instant::now()));
+        settle(&renewer.current(), &HashMap::from([(4, false), (5, false)]), Instant::now());
+        assert!(old.lost.is_cancelled() && !new.lost.is_cancelled());
     }
 }
