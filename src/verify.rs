@@ -18,6 +18,7 @@ mod compare;
 pub mod decide;
 pub mod history;
 mod judge;
+pub mod operations;
 pub mod order;
 pub mod record;
 pub mod repair;

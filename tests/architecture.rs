@@ -110,6 +110,7 @@ const PURE: &[&str] = &[
     "schedule/zone.rs",
     "metrics/stage.rs",
     "verify/decide.rs",
+    "verify/operations.rs",
     "verify/order.rs",
     "verify/sketch.rs",
     "visible.rs",

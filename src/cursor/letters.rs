@@ -93,18 +93,28 @@ fn listed(row: &Row) -> Result<DeadLetterSummary, tokio_postgres::Error> {
 /// # Errors
 /// The database's.
 pub async fn decide(client: &mut Client, ids: &[i64], decision: Decision, by: &str) -> Result<usize, Error> {
+    match decision {
+        Decision::Redrive => redrive(client, ids, by).await,
+        Decision::Discard => discard(client, ids, by).await,
+    }
+}
+
+async fn redrive(client: &mut Client, ids: &[i64], by: &str) -> Result<usize, Error> {
     let transaction = client.transaction().await?;
-    let (verb, sql) = match decision {
-        Decision::Redrive => ("dead-letter redrive", include_str!("sql/letters_redrive.sql")),
-        Decision::Discard => ("dead-letter discard", include_str!("sql/letters_discard.sql")),
-    };
-    let rows = transaction.query(sql, &[&ids, &by]).await?;
+    let rows = transaction.query(include_str!("sql/letters_redrive.sql"), &[&ids, &by]).await?;
     let changed = rows.iter().map(|row| Ok((row.try_get(1)?, row.try_get(0)?)));
     let changed = changed.collect::<Result<Vec<(String, i64)>, tokio_postgres::Error>>()?;
     for cursor in changed.iter().map(|(cursor, _)| cursor).collect::<BTreeSet<_>>() {
         let ids: Vec<i64> = changed.iter().filter(|(of, _)| of == cursor).map(|(_, id)| *id).collect();
-        note(&transaction, verb, cursor, by, Some(&serde_json::json!({ "ids": ids }).to_string())).await?;
+        let detail = serde_json::json!({ "ids": ids }).to_string();
+        note(&transaction, "dead-letter redrive", cursor, by, Some(&detail)).await?;
     }
     transaction.commit().await?;
     Ok(changed.len())
+}
+
+/// One statement, which leaves its notes, too.
+async fn discard(client: &Client, ids: &[i64], by: &str) -> Result<usize, Error> {
+    let changed = client.query_one(include_str!("sql/letters_discard.sql"), &[&ids, &by]).await?;
+    Ok(usize::try_from(changed.try_get::<_, i64>(0)?).unwrap_or_default())
 }

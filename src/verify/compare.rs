@@ -8,11 +8,12 @@ use std::time::Duration;
 use rdkafka::message::{BorrowedMessage, Message as _};
 
 use super::candidates::{Candidates, Keys};
-use super::history::{History, Standing};
+use super::history::Standing;
+use super::operations::History;
 use super::order::{Below, Lane, Order, Place};
 use super::record::{Reading, Seen};
 use super::report::Report;
-use super::retained::Retained;
+use super::retained::{BUILT_IN, REMOVED, Retained};
 use super::sketch::{Part, Sketch};
 use super::topic::{self, Span, Watch};
 use super::{Error, Keeps, Problem, Range, Subject};
@@ -27,10 +28,6 @@ const CLOCKS: Duration = Duration::from_secs(300);
 const MOST: usize = 100_000;
 /// So often both sides are read again for parts in which too much differs.
 const PASSES: usize = 8;
-/// The table whose delivered rows are pruned.
-const BUILT_IN: &str = "outbox.message";
-/// A range from which retention may have removed more rows than this begins later.
-const REMOVED: i64 = 20_000;
 
 /// What records belong to the range.
 #[derive(Clone, Copy, Debug)]
@@ -129,7 +126,7 @@ impl Subject {
         let spans = topic::survey(&self.cluster, &self.topics, range.since.minus(CLOCKS)).await?;
         let retained = self.retained(&spans, range.since, watch).await?;
         if let Retained::After(at) = &retained
-            && self.rows_up_to(session, range.since, *at).await? >= u64::try_from(REMOVED).unwrap_or(0)
+            && self.rows_up_to(session, range.since, *at).await? >= REMOVED.unsigned_abs()
         {
             notes.push(format!("the topic has nothing from before {at}: the range begins there"));
             range.since = at.plus(Duration::from_micros(1));
@@ -161,21 +158,6 @@ impl Subject {
             return Err(Problem::new(what, "Correct the header, or leave --relay-header out."));
         }
         Ok(())
-    }
-
-    /// The oldest row of the built-in outbox, whose delivered rows are pruned; of other tables no row is known to be.
-    async fn oldest(&self, session: &Session) -> Result<Timestamp, Error> {
-        match self.parts.first().filter(|shape| shape.config.table.to_string() == BUILT_IN) {
-            None => Ok(Timestamp::NEG_INFINITY),
-            Some(shape) => Ok(range::oldest(session, shape).await?.unwrap_or(Timestamp::INFINITY)),
-        }
-    }
-
-    async fn rows_up_to(&self, session: &Session, since: Timestamp, at: Timestamp) -> Result<u64, Error> {
-        let Some(shape) = self.parts.first() else { return Ok(0) };
-        let bounds =
-            Bounds { after: Position { created_at: since, id: None }, up_to: Position { created_at: at, id: None } };
-        Ok(range::count(session, shape, &bounds, REMOVED).await?)
     }
 
     /// The rows of each part that are in the range and passed; none of a part that has none.

@@ -40,6 +40,10 @@ impl Kind {
 pub enum Known {
     /// It is a dead letter, and listed as one.
     DeadLetter,
+    /// It waits behind a dead letter of its key (`park_key`), and is sent after that.
+    Parked,
+    /// An operator gave its dead letter up, and retention has removed that since.
+    Discarded,
     /// An operator moved the cursor over it.
     Skipped,
     /// Its outcome is unknown, and listed as such (`at_most_once`).
@@ -56,6 +60,8 @@ impl Known {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::DeadLetter => "dead_letter",
+            Self::Parked => "parked",
+            Self::Discarded => "discarded",
             Self::Skipped => "skipped",
             Self::Unknown => "unknown",
             Self::BeforeStart => "before_start",

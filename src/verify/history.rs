@@ -1,5 +1,5 @@
-//! What the schema `outbox` knows of a relay's rows besides its positions: dead letters, rows of unknown outcome, and where
-//! operators have moved its cursors.
+//! What the schema `outbox` knows of a relay's rows besides its positions: dead letters, rows that wait behind them, rows of unknown
+//! outcome, and where operators have moved its cursors.
 
 use std::collections::HashMap;
 
@@ -9,6 +9,7 @@ use crate::relay::Start;
 use crate::source::range::{ANSWER, within};
 
 use super::decide::Known;
+use super::operations::{History, Operation, parts};
 
 /// A relay's cursors.
 #[derive(Clone, Debug)]
@@ -52,41 +53,24 @@ impl Cursors {
     /// # Errors
     /// The database's.
     pub async fn history(&self, session: &Session) -> Result<History, Error> {
-        let mut history = History { names: vec![self.relay.clone()], ..History::default() };
-        // The newest first: a former name is met after the one that replaced it.
-        for row in within(ANSWER, session.query(include_str!("sql/operations.sql"), &[])).await? {
-            let (verb, cursor): (String, Option<String>) = (row.try_get(0)?, row.try_get(1)?);
-            let cursor = cursor.unwrap_or_default();
-            let of = cursor.split('#').next().unwrap_or_default();
-            if !history.names.iter().any(|name| name == of) {
-                continue;
-            }
-            match verb.as_str() {
-                "cursor rename" => history.names.extend(row.try_get::<_, Option<String>>(3)?),
-                // Its cursors are younger than the relay.
-                "cursor reshard" => history.resharded = true,
-                "cursor create" if history.created.is_none() => {
-                    history.created = Some(row.try_get::<_, Option<Timestamp>>(6)?.unwrap_or(Timestamp::NEG_INFINITY));
-                }
-                "cursor create" => {}
-                "cursor skip" => history.skipped.extend(row.try_get::<_, Option<String>>(2)?),
-                _ => {
-                    let place = |at: Option<Timestamp>| at.unwrap_or(Timestamp::NEG_INFINITY);
-                    history.moves.push(Move { from: place(row.try_get(4)?), to: place(row.try_get(5)?) });
-                }
-            }
-        }
-        Ok(history)
+        let rows = within(ANSWER, session.query(include_str!("sql/operations.sql"), &[])).await?;
+        let operations = rows.iter().map(operation).collect::<Result<Vec<_>, tokio_postgres::Error>>()?;
+        Ok(History::of(&self.relay, operations))
     }
 
-    /// Dead letters that are rows of the range.
+    /// Rows of the range that are dead letters, and rows that wait behind those.
     ///
     /// # Errors
     /// The database's.
-    pub async fn dead_letters(&self, session: &Session, (since, until): (Timestamp, Timestamp)) -> Result<u64, Error> {
+    pub async fn dead_letters(
+        &self,
+        session: &Session,
+        (since, until): (Timestamp, Timestamp),
+    ) -> Result<(u64, u64), Error> {
         let sql = include_str!("sql/dead_letters.sql");
         let row = within(ANSWER, session.query_one(sql, &[&self.names, &since, &until])).await?;
-        Ok(u64::try_from(row.try_get::<_, i64>(0)?).unwrap_or(0))
+        let (letters, parked): (i64, i64) = (row.try_get(0)?, row.try_get(1)?);
+        Ok((letters.unsigned_abs(), parked.unsigned_abs()))
     }
 
     /// Rows that a turn has passed and may not have published yet (`at_most_once`), or that a killed replica left so.
@@ -104,55 +88,56 @@ impl Cursors {
     /// # Errors
     /// The database's.
     pub async fn known(&self, session: &Session, ids: &[&str]) -> Result<HashMap<(String, Timestamp), Known>, Error> {
-        let rows = within(ANSWER, session.query(include_str!("sql/known.sql"), &[&self.names, &ids])).await?;
-        let known = rows.iter().map(|row| {
-            let what = if row.try_get(2)? { Known::DeadLetter } else { Known::Unknown };
-            Ok(((row.try_get(0)?, row.try_get(1)?), what))
-        });
-        Ok(known.collect::<Result<_, tokio_postgres::Error>>()?)
-    }
-}
-
-/// What operators have done with a relay's cursors.
-#[derive(Clone, Debug, Default)]
-pub struct History {
-    /// The relay's names, the former ones too: records have the one of their time.
-    pub names: Vec<String>,
-    skipped: Vec<String>,
-    moves: Vec<Move>,
-    created: Option<Timestamp>,
-    resharded: bool,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Move {
-    from: Timestamp,
-    to: Timestamp,
-}
-
-impl History {
-    /// Whether an operator has moved a cursor over a row.
-    #[must_use]
-    pub fn has_skipped(&self, id: &str, at: Timestamp) -> bool {
-        let over = |step: &Move| step.from <= at && at <= step.to;
-        self.skipped.iter().any(|skipped| skipped == id) || self.moves.iter().any(over)
-    }
-
-    /// When the relay began: what is older is not its to deliver. None where that is not known.
-    #[must_use]
-    pub fn began(&self, start: Start, standings: &[Option<Standing>]) -> Option<Timestamp> {
-        match (self.created, start) {
-            (Some(created), _) => Some(created),
-            (None, Start::Beginning) => None,
-            (None, Start::At(instant)) => Some(instant),
-            (None, Start::Now) if self.resharded => None,
-            (None, Start::Now) => standings.iter().flatten().map(|standing| standing.created_at).min(),
+        let mut known: HashMap<(String, Timestamp), Known> = HashMap::new();
+        for row in within(ANSWER, session.query(include_str!("sql/known.sql"), &[&self.names, &ids])).await? {
+            let what = match row.try_get::<_, &str>(2)? {
+                "dead_letter" => Known::DeadLetter,
+                "parked" => Known::Parked,
+                _ => Known::Unknown,
+            };
+            let first = known.entry((row.try_get(0)?, row.try_get(1)?)).or_insert(what);
+            // The row that its key waits for is a dead letter and is parked, and counts as a dead letter.
+            *first = what.min(*first);
         }
+        Ok(known)
     }
 
-    /// How often an operator has moved a cursor back over a row.
-    #[must_use]
-    pub fn moved_back(&self, at: Timestamp) -> u64 {
-        self.moves.iter().filter(|step| step.to <= at && at <= step.from).count() as u64
+    /// Rows whose dead letters operators have given up, whether or not these are there still: each with the number of the operation.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn discarded(
+        &self,
+        session: &Session,
+        history: &History,
+        ids: &[&str],
+    ) -> Result<HashMap<(String, Timestamp), i64>, Error> {
+        let sql = include_str!("sql/discarded.sql");
+        let mut discarded: HashMap<(String, Timestamp), i64> = HashMap::new();
+        for row in within(ANSWER, session.query(sql, &[&history.names, &ids])).await? {
+            let (cursor, operation): (String, i64) = (row.try_get(2)?, row.try_get(3)?);
+            if history.is_own(parts(&cursor).0, operation) {
+                let last = discarded.entry((row.try_get(0)?, row.try_get(1)?)).or_insert(operation);
+                *last = operation.max(*last);
+            }
+        }
+        Ok(discarded)
     }
+}
+
+fn operation(row: &tokio_postgres::Row) -> Result<Operation, tokio_postgres::Error> {
+    let place = |first: usize| {
+        let (created_at, id): (Option<Timestamp>, Option<String>) = (row.try_get(first)?, row.try_get(first + 1)?);
+        Ok::<_, tokio_postgres::Error>(created_at.map(|created_at| Position { created_at, id }))
+    };
+    Ok(Operation {
+        id: row.try_get(0)?,
+        verb: row.try_get(1)?,
+        cursor: row.try_get::<_, Option<_>>(2)?.unwrap_or_default(),
+        former: row.try_get(3)?,
+        from: place(4)?,
+        to: place(6)?,
+        number: row.try_get(8)?,
+        moved: row.try_get(9)?,
+    })
 }

@@ -8,6 +8,7 @@ use rdkafka::message::{BorrowedMessage, Message as _};
 use super::candidates::{Candidate, Candidates};
 use super::compare::Work;
 use super::decide::{Evidence, Kind, Known, decide};
+use super::operations::{Row, Said, parts};
 use super::record::Seen;
 use super::report::{Difference, Report};
 use super::retained::Retained;
@@ -92,21 +93,22 @@ impl Work<'_> {
         for some in candidates.chunks(IDS) {
             let ids: Vec<&str> = some.iter().map(|candidate| candidate.id.as_str()).collect();
             let now = self.rows_of(&ids).await?;
-            let known = match &self.subject.cursors {
-                Some(cursors) => cursors.known(self.session, &ids).await?,
-                None => HashMap::new(),
+            let (known, discarded) = match &self.subject.cursors {
+                Some(cursors) => (
+                    cursors.known(self.session, &ids).await?,
+                    cursors.discarded(self.session, &self.history, &ids).await?,
+                ),
+                None => Default::default(),
             };
             for candidate in some {
                 let rows = now.get(candidate.id.as_str()).map_or(&[][..], Vec::as_slice);
                 let mut evidence = self.evidence(candidate, rows);
                 let at = candidate.row.unwrap_or(Timestamp::NEG_INFINITY);
                 evidence.moved_back = self.history.moved_back(candidate.record.unwrap_or(at));
-                let row = (candidate.id.clone(), at);
-                let letter = known.get(&row).or_else(|| before.get(&row)).copied();
-                let skipped = self.history.has_skipped(&candidate.id, at).then_some(Known::Skipped);
-                evidence.known = letter.or(skipped).or_else(|| self.before_start(at)).or(match &self.retained {
-                    Retained::After(cut) if at <= *cut => Some(Known::Retention),
-                    _ => None,
+                evidence.known = candidate.row.and_then(|at| {
+                    let row = (candidate.id.clone(), at);
+                    let letter = known.get(&row).or_else(|| before.get(&row)).copied();
+                    letter.or_else(|| self.passed_over(candidate, at, discarded.get(&row).copied()))
                 });
                 let verdict = decide(&evidence);
                 if let Some(known) = verdict.known {
@@ -161,10 +163,29 @@ impl Work<'_> {
         Difference { id: candidate.id.clone(), created_at, kind, record, cursor }
     }
 
-    /// Whether the relay began after a row: what came before is not its to deliver.
-    fn before_start(&self, at: Timestamp) -> Option<Known> {
-        let began = self.history.began(self.subject.cursors.as_ref()?.start, &self.standings)?;
-        (at < began).then_some(Known::BeforeStart)
+    /// Why a row was not to be sent, or is no longer in the topic; `discarded` is the operation that gave its dead letter up.
+    fn passed_over(&self, candidate: &Candidate, at: Timestamp, discarded: Option<i64>) -> Option<Known> {
+        let retention = match &self.retained {
+            Retained::After(cut) if at <= *cut => Some(Known::Retention),
+            _ => None,
+        };
+        let (Some(cursors), Some(shape)) = (&self.subject.cursors, self.subject.parts.first()) else {
+            return retention;
+        };
+        let row = Row { id: &candidate.id, at, ids: shape.id_type };
+        let (_, shard) = parts(cursors.names.get(candidate.part).map_or("", String::as_str));
+        if discarded.is_some_and(|operation| !self.history.came_again(row, shard, operation)) {
+            return Some(Known::Discarded);
+        }
+        match self.history.says(row, shard) {
+            Said::Passed(known) => Some(known),
+            Said::Due => retention,
+            // What came before the relay began is not its to deliver.
+            Said::Nothing => {
+                let began = self.history.began(cursors.start, &self.standings);
+                began.filter(|began| at < *began).map(|_| Known::BeforeStart).or(retention)
+            }
+        }
     }
 
     /// Missing rows are reported only where nothing else can have removed their records.
@@ -202,14 +223,13 @@ impl Work<'_> {
         let lost = |kind| report.counts.get(&kind).copied().unwrap_or(0);
         if let Some(cursors) = &self.subject.cursors {
             let range = (report.since, report.until);
-            let letters = cursors.dead_letters(self.session, range).await?;
-            let left_out =
-                report.known.iter().filter(|(known, _)| **known != Known::DeadLetter && **known != Known::Retention);
-            let left_out = letters + left_out.map(|(_, count)| *count).sum::<u64>();
+            let (letters, parked) = cursors.dead_letters(self.session, range).await?;
+            let counted = [Known::DeadLetter, Known::Parked, Known::Retention];
+            let left_out = report.known.iter().filter(|(known, _)| !counted.contains(*known));
+            let left_out = letters + parked + left_out.map(|(_, count)| *count).sum::<u64>();
             report.delivered = report.delivered.saturating_sub(left_out);
-            if letters > 0 {
-                report.known.insert(Known::DeadLetter, letters);
-            }
+            let waiting = [(Known::DeadLetter, letters), (Known::Parked, parked)];
+            report.known.extend(waiting.into_iter().filter(|(_, rows)| *rows > 0));
         } else {
             report.delivered = report.delivered.saturating_sub(lost(Kind::NotDelivered));
         }

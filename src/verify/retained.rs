@@ -1,15 +1,22 @@
-//! What a topic still has of a range: retention deletes the oldest records.
+//! What a topic still has of a range, and what the built-in outbox has: retention deletes the oldest records, and the oldest rows.
 
 use std::sync::Arc;
 
 use rdkafka::message::Message as _;
 
 use super::topic::{self, Span, Watch};
-use super::{Problem, Subject};
-use crate::position::Timestamp;
+use super::{Error, Problem, Subject};
+use crate::database::Session;
+use crate::position::{Position, Timestamp};
+use crate::source::range::{self, Bounds};
 
 /// So many records are read to find one that says how old it is.
 const LOOKED_AT: i64 = 500;
+
+/// The table whose delivered rows are pruned.
+pub(super) const BUILT_IN: &str = "outbox.message";
+/// A range from which retention may have removed more rows than this begins later.
+pub(super) const REMOVED: i64 = 20_000;
 
 /// How much of a range may be deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,5 +55,29 @@ impl Subject {
         });
         let last_cut = first.await?.into_iter().flatten().max();
         Ok(last_cut.filter(|at| *at > since).map_or(Retained::All, Retained::After))
+    }
+
+    /// The oldest row of the built-in outbox, whose delivered rows are pruned; of other tables no row is known to be. Each shard has an
+    /// oldest row of its own, and none if no key is of it.
+    pub(super) async fn oldest(&self, session: &Session) -> Result<Timestamp, Error> {
+        if self.parts.first().is_none_or(|shape| shape.config.table.to_string() != BUILT_IN) {
+            return Ok(Timestamp::NEG_INFINITY);
+        }
+        let mut oldest = Timestamp::INFINITY;
+        for shape in &self.parts {
+            oldest = oldest.min(range::oldest(session, shape).await?.unwrap_or(Timestamp::INFINITY));
+        }
+        Ok(oldest)
+    }
+
+    /// How many rows there are from one instant to another, of each part counted up to [`REMOVED`].
+    pub(super) async fn rows_up_to(&self, session: &Session, since: Timestamp, at: Timestamp) -> Result<u64, Error> {
+        let bounds =
+            Bounds { after: Position { created_at: since, id: None }, up_to: Position { created_at: at, id: None } };
+        let mut rows = 0;
+        for shape in &self.parts {
+            rows += range::count(session, shape, &bounds, REMOVED).await?;
+        }
+        Ok(rows)
     }
 }

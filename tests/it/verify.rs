@@ -1,11 +1,13 @@
 //! `verify` names every id that differs between a table and its topic, and no other.
 
+mod discarded;
 mod explained;
 mod follow;
 mod limits;
 mod live;
 mod planted;
 mod repair;
+mod shards;
 mod trial;
 
 use std::time::Duration;
@@ -13,10 +15,14 @@ use std::time::Duration;
 use rdkafka::ClientConfig;
 use rdkafka::message::{Header, OwnedHeaders};
 use rdkafka::producer::{FutureProducer, FutureRecord};
+use rustix::process::Signal;
 use serde_json::Value;
 use tokio_postgres::Client;
 
-use crate::support::{CLOCK, Record, bookings, broker, database, kafka_relay, outbox_relay, records, toml, unique};
+use crate::support::{
+    CLOCK, PATIENCE, Process, Record, bookings, broker, database, eventually, kafka_relay, outbox_relay, records, toml,
+    unique,
+};
 
 /// Runs `verify -o json`: exit code, document, talk.
 async fn verify(text: &str, args: &[&str]) -> (Option<i32>, Value, String) {
@@ -81,6 +87,29 @@ async fn insert(owner: &Client, rows: u32) {
 async fn drain(text: &str) {
     let (code, _, log) = outbox_relay(text, &["run", "--once"]).await;
     assert_eq!(code, Some(0), "{log}");
+}
+
+/// Moves a cursor as if it had published all rows up to this one.
+async fn pass_over(owner: &Client, cursor: &str, id: u32) {
+    let sql = format!(
+        "UPDATE outbox.cursor SET (position_created_at, position_id) = \
+         (SELECT created_at, id::text FROM bookings WHERE id = {id}) WHERE name = '{cursor}'"
+    );
+    owner.batch_execute(&sql).await.unwrap();
+}
+
+/// Has a replica move the cursor after the row with this id, and ends it; the cursor stays paused.
+async fn seek_and_stay_paused(relay: &Delivered, id: &str) {
+    let mut replica = Process::spawn(&relay.text, &["run"]);
+    for args in [&["cursor", "pause", "events"][..], &["cursor", "seek", "events", "--after-id", id, "--yes"]] {
+        let (code, _, log) = outbox_relay(&relay.text, args).await;
+        assert_eq!(code, Some(0), "{log}");
+    }
+    let carried_out =
+        "SELECT c.seek_applied = k.seek_seq FROM outbox.cursor AS c JOIN outbox.control AS k ON k.cursor = c.name";
+    eventually(PATIENCE * 2, async || relay.owner.query_one(carried_out, &[]).await.unwrap().get(0)).await;
+    replica.signal(Signal::TERM);
+    assert_eq!(replica.wait().await, Some(0), "{}", replica.log());
 }
 
 /// Writes records to a topic as they are, in their order.

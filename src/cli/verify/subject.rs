@@ -174,8 +174,8 @@ fn keeps_from_reading(finding: &Finding) -> bool {
 
 /// What a failed question means.
 pub(super) fn reading(error: &crate::database::Error) -> anyhow::Error {
-    let hint = "GRANT SELECT on the table, and on outbox.cursor, outbox.operation, outbox.dead_letter and outbox.claim, to the role: \
-                `outbox-relay migrate up --relay-role ROLE` does the latter.";
+    let hint = "GRANT SELECT on the table, and on outbox.cursor, outbox.operation, outbox.dead_letter, outbox.parked and outbox.claim, \
+                to the role: `outbox-relay migrate up --relay-role ROLE` does the latter.";
     Problem::new(format!("cannot read what is compared: {error}"), hint).into()
 }
 

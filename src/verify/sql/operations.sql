@@ -1,6 +1,17 @@
-SELECT o.verb, o.cursor, o.detail ->> 'id', o.detail ->> 'from',
-       (o.detail -> 'from' ->> 'created_at')::timestamptz, (o.detail -> 'to' ->> 'created_at')::timestamptz,
-       (o.detail -> 'at' ->> 'created_at')::timestamptz
+-- The newest first: a former name is met after the one that replaced it. What was moved back by a relay says its places as texts.
+SELECT o.id, CASE o.verb WHEN 'wish carried out' THEN 'change applied' ELSE o.verb END, o.cursor, o.detail ->> 'from',
+    (o.detail -> 'from' ->> 'created_at')::timestamptz, o.detail -> 'from' ->> 'id',
+    CASE
+        WHEN o.verb = 'position moved back' THEN (o.detail ->> 'to')::timestamptz
+        ELSE (t.place ->> 'created_at')::timestamptz
+    END,
+    t.place ->> 'id', (o.detail ->> 'number')::bigint, (o.detail ->> 'moved')::boolean
 FROM outbox.operation AS o
-WHERE o.verb IN ('cursor create', 'cursor seek', 'cursor skip', 'cursor rename', 'cursor reshard')
+CROSS JOIN LATERAL (
+    SELECT o.detail -> CASE o.verb WHEN 'cursor skip' THEN 'row' WHEN 'cursor create' THEN 'at' ELSE 'to' END AS place
+) AS t
+WHERE o.verb IN (
+    'cursor create', 'cursor seek', 'cursor skip', 'cursor adopt', 'cursor rename', 'cursor reshard', 'cursor remove',
+    'change applied', 'wish carried out', 'position moved back'
+)
 ORDER BY o.id DESC

@@ -2,7 +2,7 @@
 
 use rustix::process::Signal;
 
-use super::{delivered, delivered_by, differences, insert, verify};
+use super::{delivered, delivered_by, differences, insert, pass_over, seek_and_stay_paused, verify};
 use crate::support::{Process, kafka_relay, outbox_relay};
 
 /// Has a replica move the paused cursor after the row with this id, once `before` is done.
@@ -122,4 +122,55 @@ async fn rows_in_flight_and_outside_of_the_range_are_not_due() {
     let (code, document, log) = verify(&relay.text, &["events", "--until", &at]).await;
     assert_eq!((code, &document["rows"]["topic"]), (Some(0), &2.into()), "{document}{log}");
     assert!(differences(&document).is_empty());
+}
+
+// Guarantee: verify.explained
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_that_wait_behind_a_dead_letter_of_their_key_are_not_counted_as_delivered() {
+    let more = "on_poison = \"park_key\"";
+    let relay = delivered_by(3, 1, |topic| kafka_relay("events", topic, more)).await;
+    for rows in ["('p', 'before'), ('p', repeat('x', 2000000))", "('p', 'after'), ('q', 'other'), ('p', 'last')"] {
+        let sql = format!("INSERT INTO bookings (customer, payload) VALUES {rows}");
+        relay.owner.batch_execute(&sql).await.unwrap();
+        super::drain(&relay.text).await;
+    }
+    let (code, document, log) = verify(&relay.text, &["events"]).await;
+    assert_eq!(code, Some(0), "{document}{log}");
+    assert_eq!(document["rows"], serde_json::json!({ "table": 8, "delivered": 5, "topic": 5 }));
+    assert_eq!(document["explained"], serde_json::json!({ "dead_letter": 1, "parked": 2 }));
+}
+
+// Guarantee: verify.explained
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_that_a_later_seek_led_back_over_are_missing_if_they_do_not_come() {
+    let relay = delivered(5).await;
+    insert(&relay.owner, 4).await;
+    let (code, _, log) = outbox_relay(&relay.text, &["cursor", "seek", "events", "--after-id", "8", "--yes"]).await;
+    assert_eq!(code, Some(0), "{log}");
+    super::drain(&relay.text).await;
+    let (code, document, log) = verify(&relay.text, &["events"]).await;
+    assert_eq!(code, Some(0), "{document}{log}");
+    assert_eq!(document["explained"], serde_json::json!({ "skipped": 3 }));
+    seek_and_stay_paused(&relay, "6").await;
+    pass_over(&relay.owner, "events", 9).await;
+    let (code, document, log) = verify(&relay.text, &["events"]).await;
+    assert_eq!(code, Some(3), "{document}{log}");
+    assert_eq!(differences(&document), ["not_in_topic 7", "not_in_topic 8"]);
+    assert_eq!(document["explained"], serde_json::json!({ "skipped": 1 }));
+}
+
+// Guarantee: verify.explained
+#[tokio::test(flavor = "multi_thread")]
+async fn skip_that_met_the_cursor_elsewhere_excuses_no_row() {
+    let relay = delivered(5).await;
+    insert(&relay.owner, 2).await;
+    let (code, _, log) = outbox_relay(&relay.text, &["cursor", "skip", "events", "--id", "6", "--yes"]).await;
+    assert_eq!(code, Some(0), "{log}");
+    pass_over(&relay.owner, "events", 7).await;
+    super::drain(&relay.text).await;
+    let noted = "SELECT detail ->> 'moved' FROM outbox.operation WHERE verb = 'change applied'";
+    assert_eq!(relay.owner.query_one(noted, &[]).await.unwrap().get::<_, &str>(0), "false");
+    let (code, document, log) = verify(&relay.text, &["events"]).await;
+    assert_eq!(code, Some(3), "{document}{log}");
+    assert_eq!(differences(&document), ["not_in_topic 6", "not_in_topic 7"]);
 }
