@@ -35,7 +35,8 @@ Examples:
 
 An unknown outcome: see at the receiver whether it has arrived, then record that by `settle`. A request of the ledger (it has \
 a template) can be sent again by `redrive`; its Idempotency-Key is the same as before, and so is its body, unless it was \
-refused. A row of another relay (guarantee = \"at_most_once\") is never sent again.
+refused. One whose dedupe key another request has taken is left alone: both would be sent. A row of another relay \
+(guarantee = \"at_most_once\") is never sent again.
 
 Exit codes: 0 done; 1 failed, or declined; 2 usage or configuration, or no terminal to confirm it: add --yes.")]
 pub struct Args {
@@ -130,10 +131,9 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Verb::Show { id, key } => {
-            let Some(found) = requests::show(&session, id.as_deref(), key.as_deref()).await? else {
+            let Some(mut document) = shown(&session, id.as_deref(), key.as_deref()).await? else {
                 anyhow::bail!("there is no such request in outbox.request");
             };
-            let mut document: serde_json::Value = serde_json::from_str(&found)?;
             document["key"] = serde_json::json!([document["request_id"]]);
             super::document::utc(&mut document);
             print(&format!("{}\n", serde_json::to_string_pretty(&document)?))?;
@@ -151,17 +151,14 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
 async fn redrive(session: &tokio_postgres::Client, ids: Vec<String>, consent: Consent) -> anyhow::Result<ExitCode> {
     let mut fit = Vec::new();
     for id in ids {
-        let Some(found) = requests::show(session, Some(&id), None).await? else {
+        let Some(found) = shown(session, Some(&id), None).await? else {
             anyhow::bail!("there is no request {id} in outbox.request");
         };
-        let found: serde_json::Value = serde_json::from_str(&found)?;
-        let word = |key: &str| visible(found[key].as_str().unwrap_or("-"));
-        let (status, code) = (word("status"), visible(found["error"]["code"].as_str().unwrap_or("-")));
-        print(&format!("{id} {} for {}: {status} ({code})\n", word("template"), word("user_id")))?;
-        if matches!(&*status, "failed" | "unknown") {
-            fit.push(id);
-        } else {
-            complain(format!("request {id} is {status}: only failed and unknown ones can be sent again"));
+        let (status, code) = (word(&found["status"]), word(&found["error"]["code"]));
+        print(&format!("{id} {} for {}: {status} ({code})\n", word(&found["template"]), word(&found["user_id"])))?;
+        match refusal(session, &id, &found).await? {
+            Some(why) => complain(why),
+            None => fit.push(id),
         }
     }
     if fit.is_empty() {
@@ -181,7 +178,60 @@ async fn redrive(session: &tokio_postgres::Client, ids: Vec<String>, consent: Co
     }
     let changed = requests::redrive(session, &fit, &operator()).await?;
     print(&format!("{} of {}: pending again\n", changed.len(), fit.len()))?;
+    for id in fit.iter().filter(|id| !changed.contains(id)) {
+        let why = match shown(session, Some(id), None).await? {
+            Some(found) => refusal(session, id, &found).await?,
+            None => None,
+        };
+        complain(why.unwrap_or_else(|| format!("request {id} is left alone: it has changed meanwhile")));
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// A request of the ledger, by its id, or the one that has a key.
+async fn shown(
+    session: &tokio_postgres::Client,
+    id: Option<&str>,
+    key: Option<&str>,
+) -> anyhow::Result<Option<serde_json::Value>> {
+    let found = requests::show(session, id, key).await?;
+    Ok(found.map(|found| serde_json::from_str(&found)).transpose()?)
+}
+
+fn word(value: &serde_json::Value) -> String {
+    visible(value.as_str().unwrap_or("-"))
+}
+
+/// Why this request cannot be sent again, if so.
+async fn refusal(
+    session: &tokio_postgres::Client,
+    id: &str,
+    found: &serde_json::Value,
+) -> anyhow::Result<Option<String>> {
+    let status = word(&found["status"]);
+    if !matches!(&*status, "failed" | "unknown") {
+        return Ok(Some(format!("request {id} is {status}: only failed and unknown ones can be sent again")));
+    }
+    let Some(key) = found["dedupe_key"].as_str().filter(|_| found["holds_key"].as_bool() == Some(false)) else {
+        return Ok(None);
+    };
+    let end = match &*status {
+        "failed" => format!("give this one up: `outbox-relay request discard {id}`"),
+        _ => format!("ask the receiver, and settle this one: `outbox-relay request settle {id} --arrived` or `--lost`"),
+    };
+    Ok(Some(match shown(session, None, Some(key)).await? {
+        Some(other) => {
+            let (other, status) = (word(&other["request_id"]), word(&other["status"]));
+            format!(
+                "request {id} is left alone: request {other} ({status}) has taken its dedupe key, and both would be sent; see \
+                 `outbox-relay request show {other}`, and {end}"
+            )
+        }
+        None => format!(
+            "request {id} is left alone: another request had taken its dedupe key, and has been deleted since; a caller can ask again \
+             with the key; {end}"
+        ),
+    }))
 }
 
 fn render(found: &[RequestSummary]) -> String {

@@ -1,7 +1,9 @@
 //! Requests of the ledger that an operator gives up.
 //!
-//! Promise: only what provably is not with the receiver because of its last try, and with no replica, is given up: a pending or
-//! a failed one. It becomes failed with the code `discarded`, keeps its dedupe key, and is noted in `outbox.operation`.
+//! Promise: only what provably is not with the receiver, and with no replica, is given up: a failed request, or a pending one of whose
+//! tries none can have arrived. It becomes failed with the code `discarded`, keeps its dedupe key, and is noted in `outbox.operation`. A
+//! pending one that may have arrived becomes unknown: left as it is, it would be sent again, or, where its relay does not run, could be
+//! neither settled nor given up.
 
 use tokio_postgres::Client;
 use tokio_postgres::types::ToSql;
@@ -10,7 +12,8 @@ use crate::database::Error;
 
 const FOUND: &str = include_str!("sql/discard_found.sql");
 
-/// What may have been sent once keeps its body: the receiver may know its key, and a caller may ask for it again.
+/// Decides by itself what may have been sent: a try may have ended since the requests were read. That keeps its body: the receiver may
+/// know its key, and a caller may ask for it again.
 const DISCARD: &str = include_str!("sql/discard.sql");
 
 /// Which requests.
@@ -41,6 +44,23 @@ pub struct OpenRequest {
     pub ambiguous: i32,
 }
 
+impl OpenRequest {
+    /// Whether it becomes unknown, because it may have arrived, where others are given up. A failed one has been settled as lost.
+    #[must_use]
+    pub fn becomes_unknown(&self) -> bool {
+        self.status == "pending" && self.ambiguous > 0
+    }
+}
+
+/// How many requests an operator's decision has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Discarded {
+    /// Those that are given up.
+    pub given_up: i64,
+    /// Those that are unknown now.
+    pub unknown: i64,
+}
+
 /// Reads them, by due time.
 ///
 /// # Errors
@@ -66,10 +86,12 @@ pub async fn find(client: &Client, which: Which<'_>) -> Result<Vec<OpenRequest>,
     Ok(found.collect::<Result<_, tokio_postgres::Error>>()?)
 }
 
-/// Gives up those that are still pending or failed; gives their number.
+/// Gives up those that are still pending or failed.
 ///
 /// # Errors
 /// The database's.
-pub async fn discard(client: &Client, ids: &[String], operator: &str) -> Result<i64, Error> {
-    Ok(client.query_one(DISCARD, &[&ids, &operator]).await?.try_get(0)?)
+pub async fn discard(client: &Client, ids: &[String], operator: &str) -> Result<Discarded, Error> {
+    let parameters: [&(dyn ToSql + Sync); 3] = [&ids, &operator, &"discarded_unknown"];
+    let row = client.query_one(DISCARD, &parameters).await?;
+    Ok(Discarded { given_up: row.try_get(0)?, unknown: row.try_get(1)? })
 }

@@ -3,7 +3,7 @@
 //! Promise: who no longer has the claim's token changes nothing, and is told. A claim is made in the transaction that locks
 //! the relay's cursor; it ends by itself only after its claimant has given up.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use tokio_postgres::types::ToSql;
@@ -36,6 +36,9 @@ const END: &str = include_str!("sql/ledger_end.sql");
 
 /// Waits for nobody: a row that somebody has locked is still its claimant's. What was given up meanwhile, and not sent again, too.
 const KEEP: &str = include_str!("sql/ledger_keep.sql");
+
+/// What is not pinned has certainly not been sent, even if a replica claimed it and ended: it may wait like a pending one.
+const PUT_OFF: &str = include_str!("sql/ledger_put_off.sql");
 
 const FAILED: &str = include_str!("sql/ledger_failed.sql");
 
@@ -174,16 +177,31 @@ impl Settlement {
     }
 }
 
-/// Renews claims of requests whose outcomes cannot be recorded yet; the ids of those that are still this replica's.
+/// Renews claims of requests whose outcomes cannot be recorded yet; the ids of those that are still this replica's, each with
+/// whether it was renewed: not when another transaction had its row locked.
 ///
 /// # Errors
 /// The database's.
-pub async fn keep(session: &Session, lease: Duration, claims: &[NamedRequest<'_>]) -> Result<HashSet<String>, Error> {
+pub async fn keep(
+    session: &Session,
+    lease: Duration,
+    claims: &[NamedRequest<'_>],
+) -> Result<HashMap<String, bool>, Error> {
     let ids: Vec<&str> = claims.iter().map(|claim| claim.id).collect();
     let tokens: Vec<&str> = claims.iter().map(|claim| claim.token).collect();
     let statement = session.prepare_cached(KEEP).await?;
     let rows = session.query(&statement, &[&lease.as_secs_f64(), &ids, &tokens]).await?;
-    Ok(rows.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?)
+    Ok(rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect::<Result<_, tokio_postgres::Error>>()?)
+}
+
+/// A request that could not be pinned is retried after `pause`; false when it has been pinned by now, or has ended.
+///
+/// # Errors
+/// The database's.
+pub async fn put_off(session: &Session, id: &str, error: &ErrorReport<'_>, pause: Duration) -> Result<bool, Error> {
+    let statement = session.prepare_cached(PUT_OFF).await?;
+    let (error, seconds) = (status::json(error), pause.as_secs_f64());
+    Ok(session.execute(&statement, &[&id, &seconds, &error]).await? > 0)
 }
 
 /// Makes a relay's templates known; another relay's that has one of them, with its name.

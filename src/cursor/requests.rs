@@ -10,7 +10,8 @@ const LIST: &str = include_str!("sql/requests_list.sql");
 
 const SHOW: &str = include_str!("sql/requests_show.sql");
 
-/// What was refused is rendered again. What may have arrived stays as it is: the receiver may know its key.
+/// What was refused is rendered again. What may have arrived stays as it is: the receiver may know its key. A request whose dedupe key
+/// another has taken is left alone, as by `outbox.make_request`: both would be sent.
 const REDRIVE: &str = include_str!("sql/requests_redrive.sql");
 
 /// What to list.
@@ -108,7 +109,8 @@ pub async fn show(client: &Client, id: Option<&str>, key: Option<&str>) -> Resul
     Ok(row.map(|row| row.try_get(1)).transpose()?)
 }
 
-/// Makes failed and unknown requests pending again, and notes who did; the ids of those that were.
+/// Makes failed and unknown requests pending again, but none whose dedupe key another has taken, and notes who did; the ids of those that
+/// were.
 ///
 /// # Errors
 /// The database's.

@@ -44,7 +44,8 @@ const NAMED: &str = concat!(
     " = $2::text[] AND c.state = 'unknown') ORDER BY c.due_at, c.key"
 );
 
-/// A lost request keeps its body: the receiver may know its key. Its error says that a person has found it out: no receiver refused it.
+/// A lost request keeps its body: the receiver may know its key. It cannot get twice what it does not have: for how long it remembers the
+/// key counts from the next try. Its error says that a person has found it out: no receiver refused it.
 const REQUESTS: &str = include_str!("sql/settle_requests.sql");
 
 /// A lost row whose mark is in `outbox.sent` is due again.

@@ -22,8 +22,9 @@ A discarded request is never sent. It keeps its dedupe key, so that a caller tha
 nothing, unless by retry_failed. `request list --status discarded` shows it until retention deletes it, as it does a \
 completed one. A row in outbox.operation says who gave it up.
 
-It leaves alone what a replica is sending, and what may have been sent: `request settle` records what the receiver says of \
-it, and one that is lost can be discarded.
+A pending request that an earlier try may have sent is not given up: it becomes unknown, and no replica sends it any more. It \
+leaves alone what a replica is sending, and what is unknown already. `request settle` records what the receiver says of an \
+unknown one, and one that is lost can be discarded.
 
 Exit codes: 0 done; 1 failed, or declined; 2 usage, or no terminal to confirm it: add --yes.")]
 pub struct Args {
@@ -76,7 +77,15 @@ pub(super) async fn run(client: &tokio_postgres::Client, args: &Args) -> anyhow:
     }
     let ids: Vec<String> = fit.into_iter().map(|one| one.id).collect();
     let changed = discard::discard(client, &ids, &operator()).await?;
-    print(&format!("{changed} of {}: given up\n", ids.len()))?;
+    print(&format!("{} of {}: given up\n", changed.given_up, ids.len()))?;
+    if changed.unknown > 0 {
+        print(&format!(
+            "{} of {}: unknown, because an earlier try may have arrived: see `outbox-relay request list --unknown`, and settle each by \
+             `outbox-relay request settle`\n",
+            changed.unknown,
+            ids.len()
+        ))?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -103,6 +112,7 @@ fn preview(fit: &[OpenRequest]) -> String {
             1 => "an earlier try may have arrived".to_owned(),
             tries => format!("{tries} earlier tries may have arrived"),
         };
+        let note = if one.becomes_unknown() { format!("{note}: becomes unknown") } else { note };
         let code = one.code.clone().unwrap_or_else(|| "-".to_owned());
         table.row([one.id.clone(), one.status.clone(), one.template.clone(), one.user_id.clone(), code, note]);
     }
@@ -110,5 +120,12 @@ fn preview(fit: &[OpenRequest]) -> String {
         None | Some(0) => String::new(),
         Some(more) => format!("and {more} more\n"),
     };
-    table.render() + &more
+    let unknown = match fit.iter().filter(|one| one.becomes_unknown()).count() {
+        0 => String::new(),
+        unknown => format!(
+            "{unknown} of {} may have arrived: recorded as unknown, not as given up; not sent any more, and to be settled first\n",
+            fit.len()
+        ),
+    };
+    table.render() + &more + &unknown
 }

@@ -11,7 +11,8 @@ kept AS (
     FROM free AS f
     WHERE r.request_id = f.request_id
 )
-SELECT p.id
+SELECT p.id, r.status = 'unknown' OR f.request_id IS NOT NULL
 FROM p
 JOIN outbox.request AS r ON r.request_id = p.id::uuid AND r.token = p.token
+LEFT JOIN free AS f ON f.request_id = r.request_id
 WHERE r.status IN ('processing', 'unknown')

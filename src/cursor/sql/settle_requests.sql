@@ -1,5 +1,6 @@
 WITH changed AS (UPDATE outbox.request AS r SET status = CASE WHEN $3 = 'arrived' THEN 'completed' ELSE 'failed' END,
 completed_at = CASE WHEN $3 = 'arrived' THEN pg_catalog.clock_timestamp() END,
+first_tried_at = CASE WHEN $3 = 'arrived' THEN r.first_tried_at END,
 body = CASE WHEN $3 <> 'arrived' THEN r.body END, error = CASE WHEN $3 <> 'arrived' THEN
 pg_catalog.jsonb_build_object('class', 'fatal') || COALESCE(r.error, '{}') || pg_catalog.jsonb_build_object('code', $4::text,
 'at', pg_catalog.clock_timestamp(), 'message', 'an operator has found that it did not arrive' ||

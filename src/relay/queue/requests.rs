@@ -15,7 +15,7 @@ use crate::relay::engine::deadline::within;
 use crate::relay::engine::not_ready::Unready;
 use crate::relay::queue::reach::Reach;
 use crate::relay::queue::runner;
-use crate::relay::queue::work::{AttemptOf, Begun, Claim, Context, Poll, Recorded, Renewal, Work};
+use crate::relay::queue::work::{AttemptOf, Begun, Claim, Context, Poll, Recorded, Renewal, Renewed, Work};
 use crate::source::Requests;
 
 mod claim;
@@ -23,6 +23,7 @@ mod job;
 mod poll;
 mod prepare;
 mod record;
+mod rendering;
 mod report;
 mod send;
 
@@ -33,6 +34,7 @@ use claim::ClaimedRequests;
 use job::{RequestJob, RequestOutcome};
 use poll::RequestPoll;
 use prepare::PreparedRequests;
+use rendering::Rendering;
 
 /// One relay's requests in this process.
 struct RequestWork {
@@ -41,13 +43,16 @@ struct RequestWork {
     reach: Option<Reach>,
     /// The database's clock at the last poll.
     now: Timestamp,
+    /// Of a claim that has failed.
+    slowest: Option<Rendering>,
 }
 
 /// Runs the relay until the engine stops and what it has begun to send has ended.
 pub(in crate::relay) async fn run(engine: Arc<Engine>, config: Config, source: Requests) {
     let reach =
         source.lanes.is_some().then(|| Reach::new(config.lanes, Instant::now()).tireless(engine.once().is_some()));
-    runner::run(engine, config, RequestWork { source, reach, now: Timestamp::from_pg_micros(0) }).await;
+    let now = Timestamp::from_pg_micros(0);
+    runner::run(engine, config, RequestWork { source, reach, now, slowest: None }).await;
 }
 
 impl Work for RequestWork {
@@ -89,7 +94,7 @@ impl Work for RequestWork {
 
     async fn claim(&mut self, claim: Claim<'_, Self>) -> Result<ClaimedRequests, Error> {
         let (room, more) = (claim.room.min(claim.prepared.requests.limit), claim.found.more);
-        let claimed = claim::claim(Claim { room, ..claim }).await?;
+        let claimed = claim::claim(Claim { room, ..claim }, &mut self.slowest).await?;
         if let Some(reach) = &mut self.reach {
             reach.claimed((claimed.jobs.len(), room), more, Instant::now());
         }
@@ -113,6 +118,21 @@ impl Work for RequestWork {
         prepared.metrics.abandoned(u64::try_from(claimed.interrupted).unwrap_or(0));
         context.engine.progress(&context.config.name, |progress| progress.failed += claimed.given_up);
         Begun { jobs: claimed.jobs, progressed: claimed.given_up > 0 }
+    }
+
+    /// A request that takes too long to be rendered waits by itself.
+    async fn claim_refused(
+        &mut self,
+        context: &Context<PreparedRequests>,
+        prepared: &PreparedRequests,
+        _found: &RequestPoll,
+        error: Error,
+    ) -> Result<(), Error> {
+        let slowest = self.slowest.take();
+        match slowest.filter(|slowest| slowest.is_to_blame(&error, context.engine.call_deadline)) {
+            Some(slow) => rendering::put_off(&context.engine, prepared, &slow).await,
+            None => Err(error),
+        }
     }
 
     async fn send(engine: Arc<Engine>, prepared: Arc<PreparedRequests>, jobs: Vec<RequestJob>) -> Vec<AttemptOf<Self>> {
@@ -150,11 +170,16 @@ impl Work for RequestWork {
         context: &Context<PreparedRequests>,
         attempts: &[AttemptOf<Self>],
         lease: Duration,
-    ) -> Result<Vec<bool>, Error> {
+    ) -> Result<Vec<Renewed>, Error> {
         let claims: Vec<ledger::NamedRequest<'_>> = attempts.iter().map(|attempt| attempt.job.named()).collect();
         let keeping = async { ledger::keep(context.engine.probe.session().await?.as_ref(), lease, &claims).await };
         let kept = within(&context.engine, keeping).await?;
-        Ok(claims.iter().map(|claim| kept.contains(claim.id)).collect())
+        let renewed = |claim: &ledger::NamedRequest<'_>| match kept.get(claim.id) {
+            Some(true) => Renewed::Yes,
+            Some(false) => Renewed::Locked,
+            None => Renewed::Lost,
+        };
+        Ok(claims.iter().map(renewed).collect())
     }
     async fn give_up(
         &mut self,

@@ -6,7 +6,7 @@ use outbox_testkit::provider::{Answer, Provider};
 
 use rustix::process::Signal;
 
-use super::{clients, having, relay, welcome};
+use super::{clients, having, listed, relay, welcome};
 use crate::support::outside::{line, lines};
 use crate::support::receiver::Receiver;
 use crate::support::{PATIENCE, Process, database, eventually, outbox_relay, toml};
@@ -111,6 +111,34 @@ async fn a_row_that_cannot_be_rendered_fails_without_being_sent_and_refused_cred
     assert_eq!(having(&owner, "pending").await, 1, "it waits for the relay");
     let (_, out, _) = outbox_relay(&text, &["status"]).await;
     assert!(out.contains("halted"), "{out}");
+}
+
+/// It is rendered in the claim's transaction: as the oldest it ended each claim, and no request was ever sent.
+// Guarantee: requests.refusal
+#[tokio::test(flavor = "multi_thread")]
+async fn request_that_takes_too_long_to_be_rendered_is_put_off_and_others_flow() {
+    let database = database().await;
+    let (owner, app) = clients(&database).await;
+    let provider = Provider::start(|_| Answer::Accept).await.unwrap();
+    // A search of the whole text for each of its letters: the relay ends that after two seconds, and a claim may take 600 ms.
+    let search = "{% set text = v | default(\"\") %}{% for x in text | list %}{% if \"!\" in text %}!{% endif %}{% endfor %}\
+                  {{ user_id | tojson }}";
+    let slow = relay(&provider, "", "").replace("\"1s\"", "\"600ms\"").replace("\"2s\"", "\"1s\"");
+    let slow = slow.replace("{{ name | default(\"friend\") | tojson }}", search);
+    app.batch_execute("SELECT outbox.enqueue('slow', 'welcome', jsonb_build_object('v', repeat('x', 500000)))")
+        .await
+        .unwrap();
+    app.batch_execute("SELECT outbox.enqueue('u' || n, 'welcome') FROM generate_series(1, 3) AS n").await.unwrap();
+    let text = toml(&database, "relay", None, &slow);
+    let process = Process::spawn(&text, &["run"]);
+    eventually(PATIENCE * 6, async || having(&owner, "completed").await == 3).await;
+    let waiting = listed(&text, &["--status", "pending"]).await;
+    assert_eq!((waiting.len(), &waiting[0]["user_id"]), (1, &"slow".into()), "{}", process.log());
+    assert_eq!(waiting[0]["error"]["code"], "rendering_too_slow");
+    assert!(waiting[0]["attempts"].as_i64().unwrap() > 0, "{waiting:?}");
+    owner.batch_execute("UPDATE outbox.request SET parameters = '{}' WHERE user_id = 'slow'").await.unwrap();
+    eventually(PATIENCE * 6, async || having(&owner, "completed").await == 4).await;
+    assert_eq!(provider.count(), 4, "each once");
 }
 
 // Guarantee: requests.once-without-faults

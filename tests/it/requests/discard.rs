@@ -5,7 +5,7 @@ use tokio_postgres::Client;
 
 use super::{clients, having, listed, relay, welcome};
 use crate::support::outside::{json, stdout_relay};
-use crate::support::{Database, database, outbox_relay, toml};
+use crate::support::{Database, PATIENCE, Process, database, eventually, outbox_relay, toml};
 
 /// Requests of these users, in these statuses: `(user, status, how long ago its claim has expired)`.
 async fn stand(owner: &Client, user: &str, status: &str, expired: Option<&str>) {
@@ -90,6 +90,56 @@ async fn discard_leaves_what_may_have_been_sent_to_settle() {
     assert!(lost.iter().all(|one| one["error"]["code"] == "settled_lost"), "{lost:?}");
     let late = "UPDATE outbox.request SET status = 'completed' WHERE token = 't' AND status <> 'processing'";
     assert_eq!(owner.execute(late, &[]).await.unwrap(), 0, "a claimant that comes late changes nothing");
+}
+
+/// What a try of the pending request leaves that the receiver did not answer, under `on_unknown = "resend"`.
+const TRIED: &str = "UPDATE outbox.request SET ambiguous = 1, attempts = 1, body = 'b', error = '{\"code\": \"http_500\"}' \
+                     WHERE user_id = 'pending'";
+
+// Guarantee: requests.discard
+#[tokio::test(flavor = "multi_thread")]
+async fn pending_request_that_may_have_arrived_is_unknown_instead_of_given_up() {
+    let (_database, owner, _app, text, ids) = stage().await;
+    owner.batch_execute(TRIED).await.unwrap();
+    let discard = async |arguments: &[&str]| outbox_relay(&text, &[&["request", "discard"], arguments].concat()).await;
+    let (refused, pending) = (ids[0].as_str(), ids[1].as_str());
+    let (code, out, log) = discard(&[refused, pending, "--dry-run"]).await;
+    assert_eq!((code, having(&owner, "pending").await), (Some(0), 1), "{out}{log}");
+    assert!(out.contains("an earlier try may have arrived: becomes unknown"), "{out}");
+    assert!(out.contains("\n1 of 2 may have arrived: recorded as unknown, not as given up"), "{out}");
+    let (code, out, log) = discard(&[refused, pending, "--yes"]).await;
+    assert_eq!(code, Some(0), "{out}{log}");
+    assert!(out.contains("\n1 of 2: given up\n1 of 2: unknown, because an earlier try may have arrived"), "{out}");
+    let unknown = listed(&text, &["--unknown"]).await;
+    let found = unknown.iter().find(|one| one["request_id"] == pending).unwrap_or_else(|| panic!("{unknown:?}"));
+    assert_eq!(found["error"]["code"], "discarded_unknown");
+    assert!(found["error"]["message"].as_str().unwrap().ends_with("; the last try: http_500"), "{found}");
+    let kept = "SELECT body IS NOT NULL AND ambiguous = 1 FROM outbox.request WHERE user_id = 'pending'";
+    assert!(owner.query_one(kept, &[]).await.unwrap().get::<_, bool>(0), "the receiver may know its key");
+    let noted = "SELECT detail -> 'requests' ->> 0, detail -> 'unknown' ->> 0 FROM outbox.operation WHERE verb = 'request discard'";
+    let noted = owner.query_one(noted, &[]).await.unwrap();
+    assert_eq!((noted.get::<_, &str>(0), noted.get::<_, &str>(1)), (refused, pending));
+
+    let (code, out, log) = outbox_relay(&text, &["request", "settle", pending, "--lost", "--yes"]).await;
+    assert_eq!(code, Some(0), "{out}{log}");
+    let (code, out, log) = discard(&[pending, "--yes"]).await;
+    assert!(code == Some(0) && out.ends_with("1 of 1: given up\n"), "{out}{log}");
+}
+
+// Guarantee: requests.discard
+#[tokio::test(flavor = "multi_thread")]
+async fn request_that_is_tried_after_the_preview_is_unknown_instead_of_given_up() {
+    let (database, owner, _app, text, ids) = stage().await;
+    let replica = database.connect("postgres").await;
+    replica.batch_execute(&format!("BEGIN; {TRIED}")).await.unwrap();
+    let mut verb = Process::spawn(&text, &["request", "discard", &ids[1], "--yes"]);
+    let waits = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    eventually(PATIENCE, async || owner.query_one(waits, &[]).await.unwrap().get::<_, i64>(0) == 1).await;
+    replica.batch_execute("COMMIT").await.unwrap();
+    assert_eq!(verb.wait().await, Some(0), "{}", verb.log());
+    let out = verb.out();
+    assert!(!out.contains("becomes unknown") && out.contains("\n0 of 1: given up\n1 of 1: unknown"), "{out}");
+    assert_eq!(having(&owner, "failed").await, 1, "the refused one");
 }
 
 // Guarantee: requests.discard

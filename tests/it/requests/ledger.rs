@@ -1,13 +1,15 @@
 //! `outbox.enqueue` and `outbox.enqueue_once`, called as the application's role.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
 
 use futures_util::future::join_all;
+use outbox_relay::cursor::ledger::{self, NamedRequest};
 use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
 
 use super::{clients, having, welcome};
-use crate::support::database;
+use crate::support::{database, sessions};
 
 /// The error of a statement: SQLSTATE, message, detail.
 async fn refused(client: &Client, sql: &str) -> (String, String, String) {
@@ -232,4 +234,38 @@ async fn a_failed_request_whose_key_another_has_taken_is_not_sent_again() {
     assert_eq!(having(&owner, "pending").await, 1);
     assert_eq!(app.query_one(&call, &[]).await.unwrap().get::<_, &str>(0), "failed");
     assert_eq!(having(&owner, "pending").await, 1, "the key has been taken by another request");
+}
+
+// Guarantee: pending.runner
+#[tokio::test]
+async fn claim_whose_row_is_locked_is_said_not_to_be_renewed() {
+    let database = database().await;
+    let owner = database.connect("postgres").await;
+    owner
+        .batch_execute(
+            "INSERT INTO outbox.template (name, relay) VALUES ('jobs', 'jobs'); \
+             SELECT outbox.enqueue('u' || i, 'jobs') FROM generate_series(1, 4) AS i; \
+             UPDATE outbox.request SET status = CASE user_id WHEN 'u3' THEN 'unknown' ELSE 'processing' END, \
+             token = CASE user_id WHEN 'u4' THEN 'theirs' ELSE 'ours' END, claimed_by = 'r', expires_at = now()",
+        )
+        .await
+        .unwrap();
+    let ids: Vec<String> = owner
+        .query("SELECT request_id::text FROM outbox.request ORDER BY user_id", &[])
+        .await
+        .unwrap()
+        .iter()
+        .map(|row| row.get(0))
+        .collect();
+    let held = database.connect("postgres").await;
+    held.batch_execute(&format!("BEGIN; SELECT FROM outbox.request WHERE request_id = '{}' FOR UPDATE", ids[0]))
+        .await
+        .unwrap();
+    let session = sessions(&database, "relay", "test").open().await.unwrap();
+    let claims: Vec<NamedRequest<'_>> = ids.iter().map(|id| NamedRequest { id, token: "ours" }).collect();
+    let kept = ledger::keep(&session, Duration::from_secs(10), &claims).await.unwrap();
+    let ours = [(&ids[0], false), (&ids[1], true), (&ids[2], true)].map(|(id, renewed)| (id.clone(), renewed));
+    assert_eq!(kept, HashMap::from(ours), "locked; renewed; given up and not taken; the fourth is another's");
+    let longer = "SELECT array_agg(expires_at > now() + interval '5 seconds' ORDER BY user_id) FROM outbox.request";
+    assert_eq!(owner.query_one(longer, &[]).await.unwrap().get::<_, Vec<bool>>(0), [false, true, false, false]);
 }

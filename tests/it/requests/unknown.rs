@@ -155,6 +155,31 @@ async fn automatic_tries_end_before_the_provider_forgets_the_key() {
     assert_eq!((having(&owner, "completed").await, provider.count()), (1, 2));
 }
 
+// Guarantee: requests.key-memory
+#[tokio::test(flavor = "multi_thread")]
+async fn request_settled_as_lost_after_its_key_was_forgotten_is_sent_when_a_caller_retries_it() {
+    let database = database().await;
+    let (owner, app) = clients(&database).await;
+    let provider = Provider::start(|_| Answer::Refuse(500)).await.unwrap();
+    let text = toml(&database, "relay", None, &relay(&provider, "on_unknown = \"resend\"", "key_memory = \"1h\""));
+    let (id, ..) = welcome(&app, "ada").await;
+    assert_eq!(outbox_relay(&text, &["run", "--once"]).await.0, Some(1));
+    owner.batch_execute("UPDATE outbox.request SET first_tried_at = now() - interval '1 hour'").await.unwrap();
+    assert_eq!(outbox_relay(&text, &["run", "--once"]).await.0, Some(1));
+    assert_eq!(listed(&text, &["--unknown"]).await[0]["error"]["code"], "key_forgotten");
+    assert_eq!(outbox_relay(&text, &["request", "settle", &id, "--lost", "--yes"]).await.0, Some(0));
+    let sql = "SELECT status FROM outbox.enqueue_once('ada:welcome', 'ada', 'welcome', retry_failed => true)";
+    assert_eq!(app.query_one(sql, &[]).await.unwrap().get::<_, &str>(0), "pending");
+    provider.decide(|_| Answer::Accept);
+    let (code, _, log) = outbox_relay(&text, &["run", "--once"]).await;
+    assert_eq!((code, having(&owner, "completed").await), (Some(0), 1), "{log}");
+    let received = provider.received();
+    assert_eq!(received.len(), 2);
+    let sent = received.iter().map(|one| (&one.request.key, &one.request.body)).collect::<Vec<_>>();
+    assert_eq!(sent[0], sent[1], "the receiver may know its key after all");
+    assert_eq!(ambiguous(&owner).await, 1, "it stays known that one outcome was not");
+}
+
 // Guarantee: requests.silence
 #[tokio::test(flavor = "multi_thread")]
 async fn a_provider_that_cannot_be_reached_makes_nothing_unknown_whatever_the_policy() {

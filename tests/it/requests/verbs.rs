@@ -1,6 +1,7 @@
 //! What operators see of requests, and what the configuration refuses.
 
 use outbox_relay::config::{Config, Environment};
+use outbox_relay::cursor::requests;
 use outbox_testkit::provider::{Answer, Provider};
 
 use super::{clients, having, listed, relay, welcome};
@@ -37,6 +38,40 @@ async fn list_show_and_redrive_tell_all_but_what_was_sent_and_note_who_decided()
     let nobody = "00000000-0000-0000-0000-000000000000";
     assert_eq!(outbox_relay(&text, &["request", "show", nobody]).await.0, Some(1));
     assert_eq!(outbox_relay(&text, &["request", "show", "ada"]).await.0, Some(2));
+}
+
+// Guarantee: requests.dedupe-for
+#[tokio::test(flavor = "multi_thread")]
+async fn redrive_leaves_a_request_alone_whose_key_another_has_taken_and_names_it() {
+    let database = database().await;
+    let (owner, app) = clients(&database).await;
+    let provider = Provider::start(|_| Answer::Refuse(400)).await.unwrap();
+    let text = toml(&database, "relay", None, &relay(&provider, "", ""));
+    let call =
+        "SELECT request_id::text FROM outbox.enqueue_once($1 || ':welcome', $1, 'welcome', dedupe_for => '1 hour')";
+    let ask = async |user: &str| app.query_one(call, &[&user]).await.unwrap().get::<_, String>(0);
+    let (first, refused) = (ask("ada").await, ask("ben").await);
+    assert_eq!(outbox_relay(&text, &["run", "--once"]).await.0, Some(1));
+    owner.batch_execute("UPDATE outbox.request SET dedupe_until = now() WHERE user_id = 'ada'").await.unwrap();
+    let other = ask("ada").await;
+    assert_ne!(first, other);
+    let (code, out, log) = outbox_relay(&text, &["request", "redrive", &first, &refused, "--yes"]).await;
+    assert_eq!(code, Some(0), "{out}{log}");
+    assert!(out.ends_with("1 of 1: pending again\n"), "{out}");
+    let taken = format!("request {first} is left alone: request {other} (pending) has taken its dedupe key");
+    let end =
+        format!("`outbox-relay request show {other}`, and give this one up: `outbox-relay request discard {first}`");
+    assert!(log.contains(&taken) && log.contains(&end), "{log}");
+    let failed = "SELECT request_id::text FROM outbox.request WHERE status = 'failed'";
+    assert_eq!(owner.query_one(failed, &[]).await.unwrap().get::<_, String>(0), first);
+
+    // The key may be taken after the verb has looked: the statement itself refuses.
+    let again = requests::redrive(&owner, std::slice::from_ref(&first), "test").await.unwrap();
+    assert_eq!(again, Vec::<String>::new());
+    owner.execute("DELETE FROM outbox.request WHERE request_id::text = $1", &[&other]).await.unwrap();
+    let (code, out, log) = outbox_relay(&text, &["request", "redrive", &first, "--yes"]).await;
+    assert_eq!((code, out.ends_with("nothing to do\n")), (Some(0), true), "{out}{log}");
+    assert!(log.contains("another request had taken its dedupe key, and has been deleted since"), "{log}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

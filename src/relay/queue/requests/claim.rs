@@ -9,6 +9,7 @@ use tokio_postgres::types::ToSql;
 use super::RequestWork;
 use super::job::{RequestJob, RequestPlan};
 use super::prepare::{PreparedRequests, key_memory};
+use super::rendering::Rendering;
 use crate::batch::Batch;
 use crate::cursor::claims::Taking;
 use crate::cursor::{ErrorReport, LockedCursor, ledger};
@@ -49,9 +50,16 @@ struct Taken {
     message: Batch,
 }
 
-/// Claims requests; each is pinned, or was before.
-pub(super) async fn claim(claim: Claim<'_, RequestWork>) -> Result<ClaimedRequests, Error> {
-    let (cursor, most) = (claim.cursor, claim.room);
+/// Claims requests; each is pinned, or was before. Of a claim that fails, `slowest` is the one that took longest to be rendered, if it
+/// came to that.
+pub(super) async fn claim(
+    claim: Claim<'_, RequestWork>,
+    slowest: &mut Option<Rendering>,
+) -> Result<ClaimedRequests, Error> {
+    *slowest = None;
+    let (cursor, size) = (claim.cursor, &claim.prepared.size);
+    let allowed = size.allowed();
+    let most = size.begin(claim.room);
     let builder = RequestClaimBuilder {
         engine: claim.engine,
         prepared: claim.prepared,
@@ -69,7 +77,7 @@ pub(super) async fn claim(claim: Claim<'_, RequestWork>) -> Result<ClaimedReques
     let interrupted = taken.iter().filter(|taken| taken.interrupted).count();
     let (given_up, taken): (Vec<Taken>, Vec<Taken>) = taken.into_iter().partition(|taken| builder.is_over(taken));
     builder.give_up(cursor, &given_up).await?;
-    let jobs: Vec<(RequestJob, bool)> = taken.into_iter().map(|taken| builder.job(taken)).collect();
+    let jobs = builder.jobs(taken, slowest);
     let claimed: Vec<ledger::Claimed<'_>> = jobs
         .iter()
         .map(|(job, interrupted)| ledger::Claimed {
@@ -82,6 +90,8 @@ pub(super) async fn claim(claim: Claim<'_, RequestWork>) -> Result<ClaimedReques
         let lease = claim.prepared.config.turn.lock_kill();
         cursor.claim_requests(&builder.token, &claim.engine.replica, lease, &claimed).await?;
     }
+    size.succeeded(most, allowed);
+    *slowest = None;
     let jobs = jobs.into_iter().map(|(job, _)| job).collect();
     Ok(ClaimedRequests { jobs, given_up: given_up.len(), interrupted })
 }
@@ -159,6 +169,21 @@ impl RequestClaimBuilder<'_> {
             }
         }
         Ok(())
+    }
+
+    /// What is to be done with each, and whether a replica had been about to do it.
+    fn jobs(&self, taken: Vec<Taken>, slowest: &mut Option<Rendering>) -> Vec<(RequestJob, bool)> {
+        let alone = taken.len() == 1;
+        let job = |taken| {
+            let begun = Instant::now();
+            let (job, interrupted) = self.job(taken);
+            let took = begun.elapsed();
+            if slowest.as_ref().is_none_or(|slowest| took > slowest.took) {
+                *slowest = Some(Rendering { id: job.id.clone(), attempts: job.attempts, took, alone });
+            }
+            (job, interrupted)
+        };
+        taken.into_iter().map(job).collect()
     }
 
     /// What is to be done, and whether somebody had been about to do it.

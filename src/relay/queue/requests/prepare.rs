@@ -10,6 +10,7 @@ use crate::relay::Config;
 use crate::relay::engine::Engine;
 use crate::relay::engine::not_ready::Unready;
 use crate::relay::engine::replicas::fleet;
+use crate::relay::queue::batch_size::BatchSize;
 use crate::relay::queue::prepared;
 use crate::relay::setup::prepare::{self, Seat};
 use crate::relay::setup::renamed;
@@ -33,6 +34,8 @@ pub(super) struct PreparedRequests {
     pub(super) seat: Seat,
     pub(super) metrics: CursorMetrics,
     pub(super) numbers: PendingMetrics,
+    /// How many requests a claim asks for at most.
+    pub(super) size: BatchSize,
 }
 
 prepared!(PreparedRequests);
@@ -71,6 +74,7 @@ pub(super) async fn prepare(
         },
         metrics: CursorMetrics::new(&config.name, config.sink.kind()).with_rate(sink.min_interval().is_some()),
         numbers: PendingMetrics::new(&config.name),
+        size: BatchSize::default(),
         config: config.clone(),
         requests: requests.clone(),
         sink,

@@ -5,6 +5,8 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use futures_util::future::try_join_all;
+
 use super::job::{RequestJob, RequestOutcome};
 use super::prepare::PreparedRequests;
 use super::report::meaning;
@@ -33,16 +35,15 @@ pub(super) async fn record(
         let settlement = Settlement::begin(lock, true).await?;
         let accepted: Vec<Accepted<'_>> = attempts.iter().filter_map(accepted).collect();
         let completed = if accepted.is_empty() { HashSet::new() } else { settlement.complete(&accepted).await? };
-        let mut all = Vec::with_capacity(attempts.len());
-        for attempt in attempts {
-            let recorded = match &attempt.outcome {
-                RequestOutcome::Accepted(_) => completed.contains(&attempt.job.id),
-                _ => close(engine, prepared, &settlement, attempt).await?,
-            };
-            all.push(if recorded { Recorded::Done } else { Recorded::Taken { marked: false } });
-        }
+        // Sent at once, answered together: a round trip for all, not for each.
+        let closing = attempts.iter().map(async |attempt| match &attempt.outcome {
+            RequestOutcome::Accepted(_) => Ok(completed.contains(&attempt.job.id)),
+            _ => close(engine, prepared, &settlement, attempt).await,
+        });
+        let all = try_join_all(closing).await?;
         settlement.commit().await?;
-        Ok(all)
+        let recorded = |done| if done { Recorded::Done } else { Recorded::Taken { marked: false } };
+        Ok(all.into_iter().map(recorded).collect())
     };
     let recorded = within(engine, recording).await;
     drop(permits);
