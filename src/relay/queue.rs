@@ -1,6 +1,7 @@
 //! Relays that send their rows individually: due work, requests, scheduled actions.
 
 pub(in crate::relay) mod actions;
+mod batch_size;
 pub(in crate::relay) mod checked;
 pub(in crate::relay) mod failure_tracker;
 pub(in crate::relay) mod pending;

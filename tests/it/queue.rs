@@ -41,6 +41,30 @@ for_each_kind!(
     recorded::shutdown_with_unrecorded_outcome_exits_1,
 );
 
+// Guarantee: pending.runner
+#[tokio::test(flavor = "multi_thread")]
+async fn slow_records_of_pending_rows_are_made_in_parts() {
+    recorded::slow_records_are_made_in_parts(&PENDING).await;
+}
+
+// Guarantee: pending.runner
+#[tokio::test(flavor = "multi_thread")]
+async fn slow_records_of_requests_are_made_in_parts() {
+    recorded::slow_records_are_made_in_parts(&REQUESTS).await;
+}
+
+// Guarantee: pending.runner
+#[tokio::test(flavor = "multi_thread")]
+async fn slow_record_of_a_pending_row_holds_up_no_other() {
+    recorded::slow_record_holds_up_no_other(&PENDING).await;
+}
+
+// Guarantee: pending.runner
+#[tokio::test(flavor = "multi_thread")]
+async fn slow_record_of_a_request_holds_up_no_other() {
+    recorded::slow_record_holds_up_no_other(&REQUESTS).await;
+}
+
 /// The jobs that the receiver has been sent, in order.
 fn sent(receiver: &Receiver) -> Vec<String> {
     receiver.requests().into_iter().map(|request| request.body).collect()

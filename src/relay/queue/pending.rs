@@ -14,7 +14,7 @@ use crate::relay::engine::not_ready::Unready;
 use crate::relay::engine::{Engine, Slot};
 use crate::relay::queue::reach::Reach;
 use crate::relay::queue::runner;
-use crate::relay::queue::work::{AttemptOf, Begun, Claim, Context, Poll, Recorded, Renewal, Work};
+use crate::relay::queue::work::{AttemptOf, Begun, Claim, Context, Poll, Recorded, Renewal, Renewed, Work};
 use crate::relay::{Config, Guarantee};
 use crate::sink::{Class, Failure};
 use crate::source::Pending;
@@ -210,7 +210,7 @@ impl Work for PendingWork {
         context: &Context<PreparedPending>,
         attempts: &[AttemptOf<Self>],
         lease: Duration,
-    ) -> Result<Vec<bool>, Error> {
+    ) -> Result<Vec<Renewed>, Error> {
         let Slot { lock, reader, permits } = context.engine.slot(false).await?;
         drop(reader);
         let renewing = async {
@@ -218,7 +218,7 @@ impl Work for PendingWork {
             let all = attempts.iter().map(|attempt| settlement.keep(attempt.job.claim(), lease));
             let renewed = futures_util::future::try_join_all(all).await?;
             settlement.commit().await?;
-            Ok(renewed)
+            Ok(renewed.into_iter().map(|renewed| if renewed { Renewed::Yes } else { Renewed::Lost }).collect())
         };
         let renewed = within(&context.engine, renewing).await;
         drop(permits);

@@ -18,6 +18,7 @@ use crate::relay::Config;
 use crate::relay::engine::Engine;
 use crate::relay::engine::drain::Drain;
 use crate::relay::engine::intervals::SAMPLE;
+use crate::relay::queue::batch_size::BatchSize;
 use crate::relay::queue::checked::{Checked, Seated as _};
 use crate::relay::queue::failure_tracker::FailureTracker;
 use crate::relay::queue::work::{AttemptOf, Begun, Context, Poll, Prepared as _, Renewal, Work};
@@ -41,6 +42,8 @@ struct Runner<W: Work> {
     sending: InFlight<AttemptOf<W>>,
     /// What is still to be recorded.
     unrecorded: Vec<AttemptOf<W>>,
+    /// How many of that one transaction records at most.
+    size: BatchSize,
     pace: Pace,
     sampled: Option<Instant>,
 }
@@ -59,6 +62,7 @@ pub(super) async fn run<W: Work>(engine: Arc<Engine>, config: Config, work: W) {
         },
         work,
         unrecorded: Vec::new(),
+        size: BatchSize::default(),
         sampled: None,
     };
     tokio::select! {
@@ -145,7 +149,7 @@ impl<W: Work> Runner<W> {
             return Ok(self.context.config.poll.min);
         };
         prepared.metrics().set_paused(standing.paused);
-        let halted = standing.halted.as_deref() == Some(prepared.seat().fingerprint.as_str());
+        let halted = prepared.seat().stands_still(standing.halted.as_ref());
         prepared.metrics().set_halted(halted);
         let done = !poll.due && !poll.under_way && self.is_idle();
         let failing = standing.state == "backing_off";

@@ -56,6 +56,8 @@ pub(super) struct Attempt<J, O> {
     pub(super) refused: bool,
     /// A commit that would have recorded it was not answered.
     pub(super) may_be_recorded: bool,
+    /// Its claim was another replica's when it was to be renewed.
+    pub(super) lost: bool,
     /// When its claim was last made or renewed, by this process's clock.
     pub(super) renewed: Instant,
     /// Since when it is to be recorded.
@@ -68,7 +70,7 @@ pub(super) type AttemptOf<W> = Attempt<<W as Work>::Job, <W as Work>::Outcome>;
 impl<J: Job, O: Outcome> Attempt<J, O> {
     pub(super) fn new(job: J, outcome: O) -> Self {
         let (renewed, ended) = (job.claimed_at(), Instant::now());
-        Self { renewed, ended, job, outcome, reported: false, refused: false, may_be_recorded: false }
+        Self { renewed, ended, job, outcome, reported: false, refused: false, may_be_recorded: false, lost: false }
     }
 
     pub(super) fn is_acknowledged(&self) -> bool {
@@ -100,6 +102,17 @@ pub(super) enum Renewal {
     /// A claim is short. The kind of work renews it from its beginning on, in the background, and stops a job whose claim is
     /// lost.
     Always,
+}
+
+/// What became of a claim that was to be renewed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Renewed {
+    /// It lasts as long again.
+    Yes,
+    /// It is still this replica's, and its row was locked: it lasts no longer than before.
+    Locked,
+    /// It is another replica's.
+    Lost,
 }
 
 /// What a poll found.
@@ -304,14 +317,14 @@ pub(super) trait Work: Sized + Send + Sync + 'static {
     /// See [`Renewal`].
     fn renewal(config: &Config) -> Renewal;
 
-    /// Renews claims, of [`Renewal::WhileUnrecorded`]; whether each is still this replica's.
+    /// Renews claims, of [`Renewal::WhileUnrecorded`].
     fn renew(
         &self,
         _context: &Context<Self::Prepared>,
         attempts: &[AttemptOf<Self>],
         _lease: Duration,
-    ) -> impl Future<Output = Result<Vec<bool>, Error>> + Send {
-        std::future::ready(Ok(vec![true; attempts.len()]))
+    ) -> impl Future<Output = Result<Vec<Renewed>, Error>> + Send {
+        std::future::ready(Ok(vec![Renewed::Yes; attempts.len()]))
     }
 
     /// Whether a claim of [`Renewal::Always`] has been lost.

@@ -26,9 +26,9 @@ pub struct Kind {
     /// Of that table: when a job was claimed.
     pub begun: &'static str,
     /// Of that table: the condition under which a changed or deleted row, `r`, is the record of an outcome.
-    record: &'static str,
+    pub record: &'static str,
     /// Of that table: the job's name.
-    job: &'static str,
+    pub job: &'static str,
     /// What becomes of a job when its replica is killed after it began to send.
     pub sent_again: bool,
     /// The exit code of a replica that has lost a claim while it was sending: 1 when an outcome cannot be recorded any more.
@@ -100,6 +100,14 @@ pub const ACTIONS: Kind = Kind {
     after_lost_claim: 0,
     lease: Duration::from_secs(10),
 };
+
+impl Kind {
+    /// The configuration `text`, for many jobs at once.
+    pub fn wide(&self, text: &str) -> String {
+        let wide = format!("{}\nlimit = 100\nin_flight = 100", self.source);
+        text.replacen(self.source, &wide, 1)
+    }
+}
 
 /// A database with the kind's tables, a receiver, and the configuration of its relay.
 pub struct Fixture {

@@ -68,6 +68,75 @@ pub async fn claim_is_renewed_while_record_is_refused(kind: &'static Kind) {
     assert_eq!((sent(&fixture.receiver), fixture.claims().await), (vec!["a".to_owned()], 0));
 }
 
+/// What a trigger of the application takes for each makes too long a transaction of all: they are recorded in parts, none twice sent.
+pub async fn slow_records_are_made_in_parts(kind: &'static Kind) {
+    let mut fixture = Fixture::new(kind, DEADLINE, "600ms").await;
+    fixture.text = kind.wide(&fixture.text);
+    let Kind { table, record, .. } = kind;
+    let slow = format!(
+        "CREATE FUNCTION public.slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF {record} THEN PERFORM pg_sleep(0.05); END IF; \
+         IF TG_OP = 'DELETE' THEN RETURN OLD; END IF; RETURN NEW; END $$; \
+         CREATE TRIGGER slow BEFORE UPDATE OR DELETE ON {table} FOR EACH ROW EXECUTE FUNCTION public.slow()"
+    );
+    fixture.owner.batch_execute(&slow).await.unwrap();
+    for job in 0..200 {
+        fixture.add(&format!("job-{job:03}")).await;
+    }
+    let process = fixture.replica("first");
+    eventually(PATIENCE * 6, async || fixture.recorded().await == 200).await;
+    let (all, mut distinct) = (sent(&fixture.receiver), sent(&fixture.receiver));
+    distinct.sort_unstable();
+    distinct.dedup();
+    assert_eq!((all.len(), distinct.len()), (200, 200), "{}", process.log());
+    assert_eq!(fixture.claims().await, 0);
+}
+
+/// What a trigger of the application does for one of them takes longer than a call may.
+pub async fn slow_record_holds_up_no_other(kind: &'static Kind) {
+    let fixture = Fixture::new(kind, DEADLINE, "600ms").await;
+    let Kind { table, record, job, .. } = kind;
+    let slow = format!(
+        "CREATE FUNCTION public.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
+         IF {record} AND {job} = 'slow' THEN PERFORM pg_sleep(30); END IF; \
+         IF TG_OP = 'DELETE' THEN RETURN OLD; END IF; RETURN NEW; END $$; \
+         CREATE TRIGGER refuse BEFORE UPDATE OR DELETE ON {table} FOR EACH ROW EXECUTE FUNCTION public.refuse()"
+    );
+    fixture.owner.batch_execute(&slow).await.unwrap();
+    let _process = sending(&fixture, &["slow", "a", "b"]).await;
+    fixture.receiver.release();
+    eventually(PATIENCE, async || fixture.recorded().await == 2).await;
+    fixture.add("c").await;
+    eventually(PATIENCE, async || fixture.recorded().await == 3).await;
+    fixture.allow().await;
+    eventually(PATIENCE * 2, async || fixture.recorded().await == 4).await;
+    let mut all = sent(&fixture.receiver);
+    all.sort_unstable();
+    assert_eq!(all, ["a", "b", "c", "slow"]);
+}
+
+/// A server that ends a refused transaction slowly has reported the error before its locks are free: subtransactions make it slow.
+#[tokio::test(flavor = "multi_thread")]
+async fn claim_is_renewed_although_the_refused_record_still_has_its_lock() {
+    let fixture = Fixture::new(&super::REQUESTS, DEADLINE, "600ms").await;
+    let slow = "CREATE UNLOGGED TABLE public.slow (n int); GRANT INSERT ON public.slow TO relay; \
+                CREATE FUNCTION public.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF NEW.status = 'completed' THEN \
+                FOR n IN 1..20000 LOOP BEGIN INSERT INTO public.slow VALUES (n); EXCEPTION WHEN others THEN RAISE; END; END LOOP; \
+                RAISE EXCEPTION 'refused' USING ERRCODE = '53100'; END IF; RETURN NEW; END $$; \
+                CREATE TRIGGER refuse BEFORE UPDATE ON outbox.request FOR EACH ROW EXECUTE FUNCTION public.refuse()";
+    fixture.owner.batch_execute(slow).await.unwrap();
+    fixture.add("a").await;
+    let process = fixture.replica("first");
+    let _second = fixture.replica("second");
+    let claimed = "SELECT count(*) FROM outbox.request WHERE status = 'processing'";
+    eventually(PATIENCE, async || fixture.count(claimed).await == 1).await;
+    let old = "SELECT count(*) FROM outbox.request WHERE now() - claimed_at > interval '15 s'";
+    eventually(PATIENCE * 4, async || fixture.count(old).await == 1).await;
+    assert_eq!(sent(&fixture.receiver), ["a"], "{}", process.log());
+    fixture.allow().await;
+    eventually(PATIENCE * 3, async || fixture.recorded().await == 1).await;
+    assert_eq!((sent(&fixture.receiver), fixture.claims().await), (vec!["a".to_owned()], 0));
+}
+
 pub async fn refused_record_holds_up_no_other(kind: &'static Kind) {
     let fixture = Fixture::new(kind, "5s", "3s").await;
     fixture.refuse("refused", "P0001").await;

@@ -1,7 +1,6 @@
 //! What must be true before due rows are claimed: the same checks as `check`, a sink, a cursor row.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::poll::statements;
 use crate::database::{Error, Session, error::describe};
@@ -9,6 +8,7 @@ use crate::metrics::{CursorMetrics, PendingMetrics};
 use crate::relay::Config;
 use crate::relay::engine::Engine;
 use crate::relay::engine::not_ready::Unready;
+use crate::relay::queue::batch_size::BatchSize;
 use crate::relay::queue::prepared;
 use crate::relay::setup::naming;
 use crate::relay::setup::prepare::{self, Seat};
@@ -30,38 +30,8 @@ pub(super) struct PreparedPending {
     pub(super) seat: Seat,
     pub(super) metrics: CursorMetrics,
     pub(super) numbers: PendingMetrics,
-    pub(super) size: ClaimSize,
-}
-
-/// How many rows a claim asks for at most. What rows take to be read is not known before; a claim that is cut because it takes too long
-/// would be cut again and again.
-#[derive(Debug)]
-pub(super) struct ClaimSize(AtomicUsize);
-
-impl Default for ClaimSize {
-    fn default() -> Self {
-        Self(AtomicUsize::new(usize::MAX))
-    }
-}
-
-impl ClaimSize {
-    /// So many of those for which there is room. Unless the claim succeeds, the next one is for half of them.
-    pub(super) fn begin(&self, room: usize) -> usize {
-        let rows = room.min(self.0.load(Ordering::Relaxed));
-        self.0.store((rows / 2).max(1), Ordering::Relaxed);
-        rows
-    }
-
-    /// A claim for so many rows has succeeded, before which this many were allowed. It grows by little: a claim of twice as many could be
-    /// cut, again and again.
-    pub(super) fn succeeded(&self, rows: usize, before: usize) {
-        self.0.store(before.max(rows.saturating_add(rows / 8 + 1)), Ordering::Relaxed);
-    }
-
-    /// How many are allowed.
-    pub(super) fn allowed(&self) -> usize {
-        self.0.load(Ordering::Relaxed)
-    }
+    /// How many rows a claim asks for at most.
+    pub(super) size: BatchSize,
 }
 
 /// Reads and judges the table: all findings, and what was found when none of them is an error.
@@ -121,6 +91,6 @@ pub(super) async fn prepare(
         due,
         letters,
         seat,
-        size: ClaimSize::default(),
+        size: BatchSize::default(),
     }))
 }

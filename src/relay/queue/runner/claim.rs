@@ -65,7 +65,7 @@ impl<W: Work> Runner<W> {
 }
 
 fn refusal<P: Prepared>(prepared: &P, cursor: &LockedCursor) -> Option<Refusal> {
-    let halted = cursor.halted.as_deref() == Some(prepared.seat().fingerprint.as_str());
+    let halted = prepared.seat().stands_still(cursor.halted.as_ref());
     if cursor.foreign || cursor.paused || halted {
         return Some(Refusal::NotNow);
     }

@@ -7,15 +7,16 @@ use std::time::{Duration, Instant};
 
 use super::Runner;
 use crate::database::Error;
-use crate::database::sqlstate::{is_about_a_row, is_lock_timeout};
-use crate::relay::queue::work::{Attempt, AttemptOf, Job, Outcome, Recorded, Renewal, Work};
+use crate::database::sqlstate::{is_about_a_row, is_lock_timeout, is_too_slow};
+use crate::relay::queue::work::{Attempt, AttemptOf, Job, Outcome, Recorded, Renewal, Renewed, Work};
 
 /// So many times as long as a claim of due work lasts, an outcome is kept that cannot be recorded: five minutes by default. A
 /// row may be locked by a transaction of the application for long; what the server refuses for good must not take the place of
 /// others indefinitely.
 const PATIENCE: u32 = 25;
 
-/// So many outcomes are tried before others have their turn, when a trigger of the application waits for a lock: two seconds each.
+/// So many outcomes are tried before others have their turn, when a trigger of the application waits for a lock or takes too long: some
+/// seconds each.
 const WAITS: usize = 3;
 
 impl<W: Work> Runner<W> {
@@ -29,11 +30,14 @@ impl<W: Work> Runner<W> {
             self.work.ended(&mut self.context, &prepared, attempt).await;
             attempt.reported = true;
         }
+        // First: the server reports that it refuses a record before the transaction ends, and its locks with it.
+        let renewed = self.renew().await;
         let recorded = self.record_together(&prepared).await;
-        self.renew().await?;
+        // What can be recorded all the same has been.
+        self.forget_lost(renewed.is_err());
         // Also while nothing can be recorded: the limit holds whatever the reason.
         let given_up = self.give_up(&prepared, false).await;
-        recorded.and(given_up)
+        renewed.and(recorded).and(given_up)
     }
 
     /// Those together that the server has not refused.
@@ -41,15 +45,22 @@ impl<W: Work> Runner<W> {
         let (mut alone, mut attempts): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.unrecorded).into_iter().partition(|attempt| attempt.refused);
         while !attempts.is_empty() {
-            let rest = attempts.split_off(attempts.len().min(W::TOGETHER));
-            match self.work.record(&self.context, prepared, &attempts).await {
+            let allowed = self.size.allowed();
+            let rest = attempts.split_off(self.size.begin(attempts.len().min(W::TOGETHER)));
+            let recorded = self.work.record(&self.context, prepared, &attempts).await;
+            if !recorded.as_ref().is_err_and(is_too_slow) {
+                self.size.succeeded(attempts.len(), allowed);
+            }
+            match recorded {
                 Ok(recorded) => self.settle(prepared, attempts, &recorded).await,
                 // The server refuses to record one of them, a trigger of the application perhaps: not the others' fault.
                 Err(error) if is_about_a_row(&error) || is_lock_timeout(&error) => alone.extend(attempts),
+                Err(error) if attempts.len() == 1 && is_too_slow(&error) => alone.extend(attempts),
                 Err(error) => {
-                    self.keep(attempts, &error);
+                    // Those that were not tried come first the next time: these may be what takes too long.
                     self.unrecorded.extend(rest);
                     self.unrecorded.extend(alone);
+                    self.keep(attempts, &error);
                     return Err(error);
                 }
             }
@@ -71,11 +82,15 @@ impl<W: Work> Runner<W> {
                     Ok(()) => continue,
                     Err(error) => error,
                 },
-                // Its row is free, and what a trigger writes beside it is not.
-                Err(error) if is_lock_timeout(&error) && waiting.len() + 1 < WAITS => {
+                // Its row is free, and what a trigger writes beside it is not, or takes too long.
+                Err(error) if is_slow(&error) => {
                     self.context.failures.record_refused(&attempt.job.id(), &error).await;
-                    waiting.push(attempt);
-                    continue;
+                    let refused = attempt.refused || is_too_slow(&error);
+                    waiting.push(Attempt { refused, ..attempt });
+                    if waiting.len() < WAITS {
+                        continue;
+                    }
+                    error
                 }
                 Err(error) => {
                     waiting.push(attempt);
@@ -85,7 +100,7 @@ impl<W: Work> Runner<W> {
             // Those that were not tried come first the next time.
             self.unrecorded.extend(attempts);
             self.keep(waiting, &error);
-            return if is_lock_timeout(&error) { Ok(()) } else { Err(error) };
+            return if is_slow(&error) { Ok(()) } else { Err(error) };
         }
         self.unrecorded.extend(waiting);
         Ok(())
@@ -141,31 +156,37 @@ impl<W: Work> Runner<W> {
 
     /// Renews the claims of everything that is still to be recorded, once the oldest renewal is old enough.
     async fn renew(&mut self) -> Result<(), Error> {
-        let Renewal::WhileUnrecorded(lease) = W::renewal(&self.context.config) else {
-            self.expire(|attempt| W::has_lost_claim(&attempt.job));
-            return Ok(());
-        };
+        let Renewal::WhileUnrecorded(lease) = W::renewal(&self.context.config) else { return Ok(()) };
         let pause = self.renewal_pause();
         if self.unrecorded.iter().all(|attempt| attempt.renewed.elapsed() < pause) {
             return Ok(());
         }
         let asked = Instant::now();
-        match self.work.renew(&self.context, &self.unrecorded, lease).await {
-            Ok(kept) => {
-                for (mut attempt, kept) in std::mem::take(&mut self.unrecorded).into_iter().zip(kept) {
-                    if kept {
-                        attempt.renewed = asked;
-                        self.unrecorded.push(attempt);
-                    } else {
-                        self.taken(&attempt, false);
-                    }
-                }
-                Ok(())
+        let renewed = self.work.renew(&self.context, &self.unrecorded, lease).await?;
+        for (attempt, renewed) in self.unrecorded.iter_mut().zip(renewed) {
+            match renewed {
+                Renewed::Yes => attempt.renewed = asked,
+                Renewed::Locked => {}
+                Renewed::Lost => attempt.lost = true,
             }
-            Err(error) => {
+        }
+        Ok(())
+    }
+
+    /// Forgets what another replica decides about; `unanswered` when claims could not be renewed just now.
+    fn forget_lost(&mut self, unanswered: bool) {
+        let (lost, kept): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.unrecorded).into_iter().partition(|attempt| attempt.lost);
+        self.unrecorded = kept;
+        for attempt in lost {
+            self.taken(&attempt, false);
+        }
+        match W::renewal(&self.context.config) {
+            Renewal::Always => self.expire(|attempt| W::has_lost_claim(&attempt.job)),
+            Renewal::WhileUnrecorded(lease) if unanswered => {
                 self.expire(|attempt| attempt.renewed.elapsed() >= lease * 2);
-                Err(error)
             }
+            Renewal::WhileUnrecorded(_) => {}
         }
     }
 
@@ -221,6 +242,11 @@ impl<W: Work> Runner<W> {
         }
         Ok(())
     }
+}
+
+/// Whether one outcome takes longer than a call may, which says nothing of others.
+fn is_slow(error: &Error) -> bool {
+    is_lock_timeout(error) || is_too_slow(error)
 }
 
 /// Logs that the outcome of `what` is given up, and what `decides` about it then.
