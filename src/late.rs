@@ -41,17 +41,6 @@ impl Snapshot {
         self.next
     }
 
-    /// What both see.
-    #[must_use]
-    pub fn and(&self, other: &Self) -> Self {
-        let next = self.next.min(other.next);
-        let mut open = [self.open.as_slice(), other.open.as_slice()].concat();
-        open.retain(|xid| *xid < next);
-        open.sort_unstable();
-        open.dedup();
-        Self { least: self.least.min(other.least), next, open }
-    }
-
     /// What it sees of the transactions before `bound`, and nothing of those from there on.
     #[must_use]
     pub fn before(&self, bound: u64) -> Self {
@@ -143,18 +132,6 @@ mod tests {
 
     // The least is the reader's own transaction in the first.
     const TEXTS: [&str; 6] = ["10:20:12,15,19", "10:20:10", "20:20:", "10:21:10,20", "3:12:", "5:25:5,11,12"];
-
-    #[test]
-    fn two_snapshots_together_see_what_both_see() {
-        for (one, other) in TEXTS.iter().flat_map(|one| TEXTS.map(|other| (*one, other))) {
-            let (one, other) = (Snapshot::parse(one).expect("a snapshot"), Snapshot::parse(other).expect("a snapshot"));
-            let both = one.and(&other);
-            assert!(is_sound(&both), "{both}");
-            for xid in 0..30 {
-                assert_eq!(sees(&both, xid), sees(&one, xid) && sees(&other, xid), "{xid} in {both}");
-            }
-        }
-    }
 
     #[test]
     fn part_of_a_snapshot_sees_what_the_whole_sees_before_its_bound_and_nothing_else() {

@@ -10,7 +10,7 @@ use super::control::note;
 use super::standing::set_lock;
 use super::{RestsOn, lock, position};
 use crate::database::{Error, quote_literal};
-use crate::late::{Snapshot, Swept};
+use crate::late::Swept;
 use crate::position::{Position, Timestamp};
 
 const OLD: &str = include_str!("sql/reshard_old.sql");
@@ -36,15 +36,21 @@ pub struct Old {
     swept: Option<Swept>,
     /// An operator has paused it.
     pub paused: bool,
-    /// A change, or rows in flight, wait for its next turn.
+    /// A change, rows in flight, or letters that are to be sent wait for its next turn.
     pub waits: bool,
-    /// Its open dead letters.
+    /// Its dead letters that wait for an operator.
     pub letters: i64,
     /// Its outcomes that nobody has settled.
     pub unknown: i64,
 }
 
 impl Old {
+    /// Whether its late rows are found by their transactions.
+    #[must_use]
+    pub const fn is_swept(&self) -> bool {
+        self.swept.is_some()
+    }
+
     /// The relations that it has known, the table among them; none before its first advance.
     #[must_use]
     pub fn known(&self) -> Option<BTreeSet<u32>> {
@@ -60,15 +66,13 @@ fn known(old: &[Old]) -> Option<Vec<u32>> {
     Some(std::iter::once(root).chain(all).collect())
 }
 
-/// Up to where the late rows of all of them have been found: what all of their snapshots see. What one of them has found since
-/// then comes again.
-fn swept(old: &[Old]) -> Option<Swept> {
+/// Up to where the late rows of all of them have been found: all that `seen` sees. What one of the cursors has delivered since another's
+/// snapshot would come again from what both of those see.
+fn swept(old: &[Old], seen: &str) -> Option<Swept> {
     let all: Vec<&Swept> = old.iter().map(|old| old.swept.as_ref()).collect::<Option<_>>()?;
     let column = all.first()?.column;
-    let alike = all.iter().all(|swept| swept.column == column);
-    let snapshots: Vec<Snapshot> = all.iter().map(|swept| Snapshot::parse(&swept.snapshot)).collect::<Option<_>>()?;
-    let snapshot = snapshots.into_iter().reduce(|all, one| all.and(&one)).filter(|_| alike)?;
-    Some(Swept { snapshot: snapshot.to_string(), column })
+    let is_alike = all.iter().all(|swept| swept.column == column);
+    is_alike.then(|| Swept { snapshot: seen.to_owned(), column })
 }
 
 /// The cursors that shall be.
@@ -86,6 +90,8 @@ pub struct New<'a> {
     pub order: (&'a str, &'a [i16]),
     /// Where they begin: the first rows are those of this instant.
     pub at: Option<Timestamp>,
+    /// A snapshot: of what it sees, each cursor that ends has dealt with all rows up to its position.
+    pub seen: &'a str,
 }
 
 /// The cursors of a relay, as they stand.
@@ -130,6 +136,27 @@ pub async fn lock(client: &Client, relay: &str) -> Result<(), Error> {
     Ok(())
 }
 
+/// Locks what operators have ordered for these cursors until the transaction ends: a pause that is said to be done must not vanish with
+/// its cursor.
+///
+/// # Errors
+/// The database's.
+pub async fn lock_orders(client: &Client, old: &[Old]) -> Result<(), Error> {
+    let names: Vec<&str> = old.iter().map(|old| old.name.as_str()).collect();
+    client.execute("SELECT FROM outbox.control WHERE cursor = ANY ($1::text[]) FOR UPDATE", &[&names]).await?;
+    Ok(())
+}
+
+/// How many slices of the audit end with these cursors before their last comparison.
+///
+/// # Errors
+/// The database's.
+pub async fn slices(client: &Client, old: &[Old]) -> Result<i64, Error> {
+    let names: Vec<&str> = old.iter().map(|old| old.name.as_str()).collect();
+    let sql = "SELECT pg_catalog.count(*) FROM outbox.audit_slice WHERE cursor = ANY ($1::text[])";
+    Ok(client.query_one(sql, &[&names]).await?.try_get(0)?)
+}
+
 /// Puts the new cursors in the place of the old ones, in the transaction that has locked them. What is known of the table and
 /// the topic goes over to them.
 ///
@@ -150,7 +177,7 @@ pub async fn replace(client: &Client, old: &[Old], new: New<'_>, by: &str, detai
     // Not known of one is not known of all.
     let open_since: Option<Vec<Timestamp>> = old.iter().map(|old| old.rests_on.open_since).collect();
     let open_since = open_since.and_then(|all| all.into_iter().min());
-    let swept = swept(old);
+    let swept = swept(old, new.seen);
     let (snapshot, column) = swept.map(|swept| (swept.snapshot, swept.column)).unzip();
     // Where it has changed since for one of them, the new cursors go back.
     let (order, columns) = rested_on(old, new.order);

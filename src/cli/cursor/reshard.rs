@@ -48,9 +48,17 @@ pub(super) async fn run(config: Config, args: &Args) -> anyhow::Result<ExitCode>
     let name = &args.name;
     let said = match reshard(&session, &sessions, &watcher, &config.relays, args.timeout, &operator()).await? {
         Resharded::Already => "its cursors are those that are configured".to_owned(),
-        Resharded::Done(at) => {
+        Resharded::Done { at, slices } => {
             let cursors: Vec<&str> = config.relays.iter().map(|relay| relay.name.as_str()).collect();
-            format!("handed over to {} {}", cursors.join(", "), at_place(at.as_ref()))
+            let audit = if slices == 0 {
+                String::new()
+            } else {
+                format!(
+                    "\n{name}: {slices} slices of the audit have ended with the former cursors: rows that committed behind their positions \
+                     within the last hour are not looked for (Kafka: `outbox-relay verify {name} --since 1h` looks)"
+                )
+            };
+            format!("handed over to {} {}{audit}", cursors.join(", "), at_place(at.as_ref()))
         }
     };
     print(&format!("{name}: {said}\n"))?;

@@ -1,5 +1,6 @@
 SELECT c.name, COALESCE(c.identity, '{}')::text, c.position_created_at, c.position_id, c.observed_at, c.relations,
     c.partitions, COALESCE(k.paused, false), COALESCE(k.seek_seq, 0) > c.seek_applied OR c.token IS NOT NULL
+        OR EXISTS (SELECT FROM outbox.dead_letter AS d WHERE d.cursor = c.name AND d.state = 'redriving')
         OR EXISTS (
             SELECT FROM outbox.ahead AS a
             WHERE a.cursor = c.name AND a.seek = c.seek_applied AND a.since = c.created_at
@@ -8,7 +9,7 @@ SELECT c.name, COALESCE(c.identity, '{}')::text, c.position_created_at, c.positi
     (
         SELECT pg_catalog.count(*)
         FROM outbox.dead_letter AS d
-        WHERE d.cursor = c.name AND d.state IN ('dead', 'redriving')
+        WHERE d.cursor = c.name AND d.state = 'dead'
     ),
     (SELECT pg_catalog.count(*) FROM outbox.claim AS u WHERE u.relay = c.name AND u.state = 'unknown'), c.rule,
     c.open_since,

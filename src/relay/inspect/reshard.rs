@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::cursor::reshard::{New, Old, lock, old, replace};
+use crate::cursor::reshard::{New, Old, lock, lock_orders, old, replace, slices};
 use crate::database::{PATIENT, Session, Sessions};
 use crate::position::{Position, Timestamp};
 use crate::relay::Config;
@@ -20,7 +20,7 @@ use crate::relay::setup::prepare;
 use crate::source::shape::Shape;
 use crate::source::shard::Shard;
 use crate::source::watcher::Watcher;
-use crate::source::{Rule, family, span};
+use crate::source::{Rule, family, span, sweep};
 
 const LOOK: Duration = Duration::from_millis(50);
 /// How long the horizon is held at a time, and how long it may go on in between: replicas look several times a second.
@@ -32,8 +32,14 @@ const RESTS: Duration = Duration::from_secs(1);
 pub enum Resharded {
     /// The relay's cursors are those that it is configured for.
     Already,
-    /// The new set begins here; `None` is before every row.
-    Done(Option<Position>),
+    /// It was handed over.
+    Done {
+        /// The new set begins here; `None` is before every row.
+        at: Option<Position>,
+        /// So many slices of the audit ended before their last comparison: rows that committed below their ends in the last hour are not
+        /// looked for any more.
+        slices: i64,
+    },
 }
 
 /// What became of the former set while the horizon was held.
@@ -171,8 +177,9 @@ impl Handover<'_> {
             barrier.batch_execute("ROLLBACK").await?;
             anyhow::ensure!(
                 Instant::now() < self.until,
-                "cursor {behind} has not read what lies before the others' positions: is a replica with the former \
-                 configuration running, and is it well (`outbox-relay cursor why {behind}`)? Nothing has changed"
+                "cursor {behind} has not read what lies before the others' positions, or has rows that came late or are redriven to \
+                 send: is a replica with the former configuration running, and is it well (`outbox-relay cursor why {behind}`)? \
+                 Nothing has changed"
             );
             tokio::time::sleep(RESTS).await;
         }
@@ -220,6 +227,10 @@ impl Handover<'_> {
                 return Ok(Some(old.name.clone()));
             }
             let shape = self.shape.for_shard(shard_of(old).as_ref());
+            // Its next turn delivers them, or looks where many have been written since.
+            if old.is_swept() && !sweep::with_late_rows(session, &shape, &[&old.name]).await?.is_empty() {
+                return Ok(Some(old.name.clone()));
+            }
             let next = span::next(session, &shape, old.position.as_ref()).await?;
             if next.is_some_and(|next| begins.is_some_and(|begins| next.created_at < begins)) {
                 return Ok(Some(old.name.clone()));
@@ -235,9 +246,16 @@ impl Handover<'_> {
         let begins = begins(olds);
         self.safe(holder, begins).await?;
         self.whole(holder, olds).await?;
+        // Operators may have paused one, or ordered a change, while that took its time.
+        lock_orders(holder, olds).await?;
+        let olds = &old(holder, relay).await?;
+        self.judge(olds)?;
+        // Before the questions: each of them sees all that this snapshot sees.
+        let seen: String = holder.query_one("SELECT pg_catalog.pg_current_snapshot()::text", &[]).await?.try_get(0)?;
         if let Some(name) = self.behind(holder, olds).await? {
             anyhow::bail!(
-                "rows of cursor {name} were committed before where others stand: nothing has changed, run it again"
+                "rows of cursor {name} were committed before where others stand, or it has something else to do: nothing has changed, run it \
+                 again"
             );
         }
         let names: Vec<String> = self.relays.iter().map(|relay| relay.name.clone()).collect();
@@ -245,11 +263,12 @@ impl Handover<'_> {
         let from: Vec<&str> = olds.iter().map(|old| old.name.as_str()).collect();
         let detail = serde_json::json!({ "from": from, "to": names, "at": at.as_ref().map(ToString::to_string) });
         let (rule, order) = (self.shape.rule.as_str(), (&*self.shape.order, &*self.shape.order_columns));
-        let new = New { relay, names: &names, identity: &self.identity, rule, order, at: begins };
+        let new = New { relay, names: &names, identity: &self.identity, rule, order, at: begins, seen: &seen };
         holder.batch_execute("SET LOCAL synchronous_commit TO on").await?;
+        let slices = slices(holder, olds).await?;
         replace(holder, olds, new, by, &detail).await?;
         holder.batch_execute("COMMIT").await?;
-        Ok(Resharded::Done(at))
+        Ok(Resharded::Done { at, slices })
     }
 
     /// Locks the table against detachment and rewriting until the exchange, and makes sure that it is all there: rows of a
@@ -283,9 +302,8 @@ impl Handover<'_> {
             if horizon.at >= begins {
                 return Ok(());
             }
-            let holder = horizon.held_by.first().map(|held| &held.holder);
-            let who =
-                holder.and_then(|holder| holder.pid).map_or_else(String::new, |pid| format!(" pid {pid} is writing;"));
+            let (rule, table) = (self.shape.rule, &self.shape.config.table);
+            let who = horizon.held_by.first().map_or_else(String::new, |held| format!(" {};", held.sentence(rule, table)));
             anyhow::ensure!(
                 Instant::now() < self.until,
                 "rows before {begins}, where a cursor stands, can still be committed:{who} nothing has changed, run it again"

@@ -50,7 +50,7 @@ async fn rows_flow_in_order_while_others_come_late_faster_than_they_can_be_sent(
 
 // Guarantee: late.reshard
 #[tokio::test]
-async fn rows_that_came_late_before_a_reshard_come_from_the_new_cursors() {
+async fn reshard_waits_until_rows_that_came_late_are_delivered() {
     let database = database().await;
     let owner = swept(&database).await;
     let relay = |shards| stdout_relay("late", &format!("shards = {shards}\nshard_key = \"customer\""));
@@ -68,14 +68,49 @@ async fn rows_that_came_late_before_a_reshard_come_from_the_new_cursors() {
     assert_eq!(process.wait().await, Some(0), "{}", process.log());
     owner.execute(rows, &[&10]).await.unwrap();
     let text = toml(&database, "postgres", None, &relay(3));
+    let (code, out, log) = outbox_relay(&text, &["cursor", "reshard", "late", "--timeout", "2s"]).await;
+    assert_eq!(code, Some(1), "no replica runs that would deliver them: {out} {log}");
+    assert!(log.contains("rows that came late"), "{log}");
+    let former = Process::spawn(&toml(&database, "relay", None, &relay(2)), &["run"]);
     let (code, out, log) = outbox_relay(&text, &["cursor", "reshard", "late"]).await;
     assert_eq!(code, Some(0), "{out} {log}");
-    let process = Process::spawn(&toml(&database, "relay", None, &relay(3)), &["run"]);
-    let late = || marked(&process).into_iter().filter(|id| id.ends_with('*')).collect::<Vec<_>>();
-    eventually(PATIENCE * 2, async || late().len() >= 20).await;
-    tokio::time::sleep(LONG_ENOUGH).await; // nothing comes twice
-    let mut ids: Vec<u32> = late().iter().map(|id| id.trim_end_matches('*').parse().unwrap()).collect();
+    let mut ids: Vec<u32> =
+        marked(&former).iter().map(|id| id.strip_suffix('*').expect("all are late").parse().unwrap()).collect();
     ids.sort_unstable();
-    assert_eq!(ids, (21..=40).collect::<Vec<_>>(), "{}", process.log());
-    assert_eq!(late_rows(&owner).await, 20);
+    assert_eq!(ids, (21..=40).collect::<Vec<_>>(), "{}", former.log());
+    drop(former);
+    let process = Process::spawn(&toml(&database, "relay", None, &relay(3)), &["run"]);
+    owner.execute(rows, &[&0]).await.unwrap();
+    eventually(PATIENCE * 2, async || marked(&process).len() >= 20).await;
+    tokio::time::sleep(LONG_ENOUGH).await; // nothing comes twice
+    assert_eq!((marked(&process).len(), late_rows(&owner).await), (20, 20), "{}", process.log());
+}
+
+/// Of two shards, one is idle and keeps its snapshot, and the other delivers in transactions of their own.
+// Guarantee: late.reshard
+#[tokio::test]
+async fn rows_that_were_delivered_before_a_reshard_do_not_come_late_after_it() {
+    let database = database().await;
+    let owner = swept(&database).await;
+    let relay = |shards| stdout_relay("late", &format!("shards = {shards}\nshard_key = \"customer\""));
+    for shards in [2, 3] {
+        let text = toml(&database, "postgres", None, &relay(shards));
+        let (code, out, log) = outbox_relay(&text, &["migrate", "up", "--indexes"]).await;
+        assert_eq!(code, Some(0), "{out} {log}");
+    }
+    let process = Process::spawn(&toml(&database, "relay", None, &relay(2)), &["run"]);
+    for customer in 1..=8 {
+        let sql = "INSERT INTO bookings (created_at, customer) VALUES (clock_timestamp(), 'c' || $1::int4)";
+        owner.execute(sql, &[&customer]).await.unwrap();
+        eventually(PATIENCE, async || marked(&process).len() == usize::try_from(customer).unwrap()).await;
+    }
+    let text = toml(&database, "postgres", None, &relay(3));
+    let (code, out, log) = outbox_relay(&text, &["cursor", "reshard", "late"]).await;
+    assert_eq!(code, Some(0), "{out} {log}");
+    drop(process);
+    let process = Process::spawn(&toml(&database, "relay", None, &relay(3)), &["run"]);
+    owner.batch_execute("INSERT INTO bookings (created_at, customer) VALUES (clock_timestamp(), 'c1')").await.unwrap();
+    eventually(PATIENCE * 2, async || !marked(&process).is_empty()).await;
+    tokio::time::sleep(LONG_ENOUGH).await; // nothing comes twice
+    assert_eq!((marked(&process), late_rows(&owner).await), (vec!["9".to_owned()], 0), "{}", process.log());
 }
