@@ -57,7 +57,7 @@ pub use order::{Fate, Order, fate, order};
 pub use reserve::{InFlight, Reservation, Reserved, Reserving, Settlement};
 pub use rule::Halting;
 pub use standing::{Circuit, Creation, Standing, create, foreign_identity, standings};
-pub use status::{ErrorReport, Halt, clear, halt, report, rest};
+pub use status::{CHECK, ErrorReport, Halt, HaltScope, clear, halt, report, rest};
 
 use crate::position::Timestamp;
 

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::dead_letter::{self, Redrive, Redriven};
 use super::parked::{self, ParkedKeys, Unparked};
 use super::reserve::{self, InFlight};
+use super::status::HaltScope;
 use super::{CursorChange, position};
 use crate::audit::Slice;
 use crate::database::{Error, Fragile, Loan, Server};
@@ -103,8 +104,8 @@ pub struct LockedCursor {
     pub foreign: bool,
     /// An operator has paused it.
     pub paused: bool,
-    /// It is halted, under this configuration fingerprint.
-    pub halted: Option<String>,
+    /// It is halted: for these replicas.
+    pub halted: Option<HaltScope>,
     /// What an operator wants of it.
     pub change: Option<CursorChange>,
     /// Over how many partitions its keys have been spread.
@@ -178,7 +179,7 @@ impl LockedCursor {
         let known: bool = row.try_get(5)?;
         let (now, advanced): (Timestamp, Option<Timestamp>) = (row.try_get(18)?, row.try_get(6)?);
         let halted: Option<bool> = control.try_get(1)?;
-        let fingerprint: Option<String> = control.try_get(2)?;
+        let (fingerprint, code): (Option<String>, Option<&str>) = (control.try_get(2)?, control.try_get(14)?);
         let (xmin, updated): (String, Timestamp) = (row.try_get(14)?, row.try_get(19)?);
         let (version, recorded) =
             (format!("{xmin} {}", updated.unix_micros()), control.try_get::<_, Option<String>>(11)?);
@@ -195,7 +196,7 @@ impl LockedCursor {
             seek_applied,
             foreign: !known,
             paused: control.try_get::<_, Option<bool>>(0)?.unwrap_or(false),
-            halted: halted.unwrap_or(false).then(|| fingerprint.unwrap_or_default()),
+            halted: halted.unwrap_or(false).then(|| HaltScope::new(fingerprint, code)),
             change: CursorChange::read(control, 3, seek_applied)?,
             partitions: row.try_get(7)?,
             redrive: control.try_get(10)?,

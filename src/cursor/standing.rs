@@ -5,6 +5,7 @@ use tokio_postgres::{Client, Row, SimpleQueryMessage};
 use super::change::RelayFacts;
 use super::lock::swept;
 use super::position;
+use super::status::HaltScope;
 use crate::database::{Error, Session, quote_literal};
 use crate::late::Swept;
 use crate::position::{Position, Timestamp};
@@ -28,8 +29,8 @@ pub struct Standing {
     pub paused: bool,
     /// An operator's change is waiting.
     pub change: bool,
-    /// It is halted, under this configuration fingerprint.
-    pub halted: Option<String>,
+    /// It is halted: for these replicas.
+    pub halted: Option<HaltScope>,
     /// The word in `cursor_status`; empty when there is none.
     pub state: String,
     /// Who advanced it last.
@@ -91,6 +92,7 @@ pub async fn standings(session: &Session, names: &[&str]) -> Result<Vec<Standing
 fn standing(row: &Row) -> Result<Standing, tokio_postgres::Error> {
     let halted: bool = row.try_get(7)?;
     let fingerprint: Option<String> = row.try_get(8)?;
+    let code: Option<&str> = row.try_get(22)?;
     let advanced_at: Option<Timestamp> = row.try_get(4)?;
     Ok(Standing {
         name: row.try_get(0)?,
@@ -102,7 +104,7 @@ fn standing(row: &Row) -> Result<Standing, tokio_postgres::Error> {
         },
         paused: row.try_get(5)?,
         change: row.try_get(6)?,
-        halted: halted.then(|| fingerprint.unwrap_or_default()),
+        halted: halted.then(|| HaltScope::new(fingerprint, code)),
         state: row.try_get(10)?,
         advanced_by: row.try_get(11)?,
         circuit: match row.try_get(12)? {

@@ -6,6 +6,57 @@ use std::time::Duration;
 use tokio_postgres::Client;
 
 use crate::database::{Error, Session};
+use crate::position::Timestamp;
+
+/// Marks the fingerprint of a halt that a check wrote: it ends when the check passes.
+pub const CHECK: &str = "check:";
+
+/// Codes of halts that wait for an operator, whatever a replica's configuration. What they follow from is recorded with them, or one
+/// replica alone may have seen it: another that went on would not halt at it.
+const DECISIONS: [&str; 5] =
+    ["cursor_deleted", "horizon_rule_changed", "late_row", "order_changed", "table_subscribed"];
+
+/// Which replicas a halt keeps from going on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HaltScope {
+    /// As it is stored: the fingerprints of the configurations that have halted, or [`CHECK`] and one.
+    stored: String,
+    /// An operator must decide: all of them.
+    for_all: bool,
+}
+
+impl HaltScope {
+    pub(super) fn new(stored: Option<String>, code: Option<&str>) -> Self {
+        let stored = stored.unwrap_or_default();
+        let for_all = !stored.starts_with(CHECK) && code.is_some_and(|code| DECISIONS.contains(&code));
+        Self { stored, for_all }
+    }
+
+    /// Whether a replica with this fingerprint stands still. One with another configuration goes on, because that may be what was to
+    /// be corrected; if it halts, too, both are named from then on, so that they do not try in turns.
+    #[must_use]
+    pub fn counts_for(&self, fingerprint: &str) -> bool {
+        self.for_all || self.stored.split(' ').any(|halted| halted == fingerprint)
+    }
+
+    /// Whether it waits for an operator, whatever the configuration.
+    #[must_use]
+    pub const fn is_for_all(&self) -> bool {
+        self.for_all
+    }
+
+    /// Whether a check wrote it, which another replica may pass.
+    #[must_use]
+    pub fn is_check(&self) -> bool {
+        self.stored.starts_with(CHECK)
+    }
+
+    /// As [`clear`] wants it.
+    #[must_use]
+    pub fn stored(&self) -> &str {
+        &self.stored
+    }
+}
 
 /// An error as operators see it in `status`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,8 +78,9 @@ const REPORT: &str = include_str!("sql/status_report.sql");
 /// Records an error.
 ///
 /// With `halted`, the fingerprint of the configuration under which the cursor now stands still, until an operator ends the
-/// halt, the configuration is another or, of a check's, the check passes. The same halt again keeps its time; a check's
-/// leaves one alone that a turn has found; and an error that does not halt leaves any halt alone.
+/// halt, the configuration is another or, of a check's, the check passes. Configurations that have halted already go on standing
+/// still. The same halt again keeps its time; a check's leaves one alone that a turn has found; and an error that does not halt
+/// leaves any halt alone.
 ///
 /// `circuit_open` says that the sink's circuit is open, since the first such report, or that it is closed. A report that
 /// says nothing of it leaves an open circuit open and, unless it halts, its error and the time of its last try as well.
@@ -88,6 +140,10 @@ pub struct Halt {
     pub code: String,
     /// What happened.
     pub message: String,
+    /// Which replicas it concerns.
+    pub scope: HaltScope,
+    /// When it was last reported.
+    pub reported_at: Timestamp,
 }
 
 /// What the cursor is halted by, if it is halted.
@@ -97,11 +153,14 @@ pub struct Halt {
 pub async fn halt(session: &Session, cursor: &str) -> Result<Option<Halt>, Error> {
     let sql = include_str!("sql/status_halt.sql");
     let Some(row) = session.query_opt(sql, &[&cursor]).await? else { return Ok(None) };
+    let code: String = row.try_get(2)?;
     Ok(Some(Halt {
         message_id: row.try_get(0)?,
         class: row.try_get(1)?,
-        code: row.try_get(2)?,
         message: row.try_get(3)?,
+        scope: HaltScope::new(row.try_get(4)?, Some(&code)),
+        reported_at: row.try_get(5)?,
+        code,
     }))
 }
 
@@ -118,8 +177,8 @@ pub async fn rest(session: &Session, cursor: &str, linger: Duration) -> Result<b
 /// The caller that closes a circuit learns it, whatever this process has seen of it: of an outage, one replica tells the end.
 const CLEAR: &str = include_str!("sql/status_clear.sql");
 
-/// Records that the cursor is well again: no error, no open circuit. A halt stays, unless it is the one with this
-/// fingerprint, or one of a check: another process's, as the caller's own has passed. True when this has closed a circuit.
+/// Records that the cursor is well again: no error, no open circuit. A halt stays, unless it is this one ([`HaltScope::stored`]),
+/// or one of a check: another process's, as the caller's own has passed. True when this has closed a circuit.
 ///
 /// # Errors
 /// The database's.

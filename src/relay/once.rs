@@ -203,16 +203,12 @@ async fn look(engine: &Engine, target: &mut Target) -> Result<(), Error> {
     Ok(())
 }
 
-/// Why the relay is halted, if it is: under the present configuration, or found out since this process began. Other
-/// halts are about to end, because the relay is checked again.
+/// Why the relay is halted, if it is: for replicas of this configuration, or found out since this process began. Other halts are
+/// about to end, because the relay is checked again.
 async fn halted(session: &Session, target: &Target) -> Result<Option<String>, Error> {
-    let row = session
-        .query_opt(include_str!("sql/once_halted.sql"), &[&target.config.name, &target.fingerprint, &target.begun])
-        .await?;
-    Ok(match row {
-        Some(row) => Some(row.try_get(0)?),
-        None => None,
-    })
+    let halt = cursor::halt(session, &target.config.name).await?;
+    let halt = halt.filter(|halt| halt.scope.counts_for(&target.fingerprint) || halt.reported_at > target.begun);
+    Ok(halt.map(|halt| halt.message))
 }
 
 fn verdict(engine: &Engine, targets: &[Target], timeout: Duration) -> ExitCode {

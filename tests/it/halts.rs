@@ -1,10 +1,15 @@
 //! A halt ends when it may, and not by the way.
 
+use std::time::Duration;
+
 use outbox_relay::cursor::{self, Adoption, ErrorReport, RelayFacts};
+use rustix::process::Signal;
 use tokio_postgres::Client;
 
+use crate::support::gateway::{Gateway, Mood, sms_relay};
+use crate::support::outside::{line, printed, stdout_relay};
 use crate::support::reader::sessions;
-use crate::support::{Database, database};
+use crate::support::{CLOCK, Database, PATIENCE, Process, bookings, database, eventually, outbox_relay, toml};
 
 const REAL: &str = "f1";
 const CHECK: &str = "check:f2";
@@ -58,6 +63,97 @@ async fn neither_a_success_nor_a_check_ends_a_halt_that_a_turn_has_found() {
     report(Some(CHECK), None).await;
     report(Some(REAL), None).await;
     assert_eq!(status(&owner).await, halted, "a check's halt gives way");
+}
+
+// Guarantee: failures.halt-side-by-side
+#[tokio::test]
+async fn a_halt_counts_for_the_configurations_that_have_halted_and_an_operators_decision_for_all() {
+    let database = database().await;
+    let owner = cursor(&database).await;
+    let session = sessions(&database, "relay", "test").open().await.unwrap();
+    let report = async |code: &str, fingerprint: &str| {
+        let error = ErrorReport { code, ..ERROR };
+        cursor::report(&session, "c", &error, Some(fingerprint), Some(false)).await.unwrap();
+    };
+    let counts = async || {
+        let scope = cursor::standings(&session, &["c"]).await.unwrap()[0].halted.clone().unwrap();
+        assert_eq!(cursor::halt(&session, "c").await.unwrap().unwrap().scope, scope);
+        ["f1", "f2", "f3"].map(|fingerprint| scope.counts_for(fingerprint))
+    };
+    let forget = async || owner.batch_execute("DELETE FROM outbox.cursor_status").await.unwrap();
+    report("http_401", "f1").await;
+    assert_eq!(counts().await, [true, false, false], "another configuration may be the fix");
+    report("http_401", "f2").await;
+    report("twilio_21211", "f1").await;
+    assert_eq!(counts().await, [true, true, false], "both have halted since");
+    cursor::clear(&session, "c", Some("f1")).await.unwrap();
+    assert_eq!(status(&owner).await, (true, Some("f1 f2".to_owned()), false), "it is another halt by now");
+    for code in ["cursor_deleted", "horizon_rule_changed", "late_row", "order_changed", "table_subscribed"] {
+        forget().await;
+        report(code, "f1").await;
+        assert_eq!(counts().await, [true; 3], "{code}");
+    }
+    forget().await;
+    report("table_missing", "check:f1").await;
+    assert_eq!(counts().await, [false; 3], "whose checks pass runs");
+}
+
+// Guarantee: failures.halt-side-by-side
+#[tokio::test(flavor = "multi_thread")]
+async fn replicas_with_different_settings_do_not_send_a_refused_message_in_turns() {
+    let (database, gateway) = (database().await, Gateway::start().await);
+    let owner = bookings(&database, CLOCK).await;
+    owner.batch_execute("ALTER TABLE bookings ADD phone text DEFAULT '+1'").await.unwrap();
+    gateway.set(Mood::Refuse(400, r#"{"code":21211}"#));
+    let text = |timeout: &str| {
+        toml(&database, "relay", None, &sms_relay("sms", &gateway, &format!("timeout = \"{timeout}\"")))
+    };
+    let replicas = ["1s", "2s"].map(|timeout| Process::spawn(&text(timeout), &["run", "--replica-id", timeout]));
+    for replica in &replicas {
+        line(replica, "relay ready").await;
+    }
+    owner.batch_execute("INSERT INTO bookings DEFAULT VALUES").await.unwrap();
+    let both = "SELECT count(*) FROM outbox.cursor_status WHERE halted AND fingerprint LIKE '% %'";
+    eventually(PATIENCE * 2, async || owner.query_one(both, &[]).await.unwrap().get::<_, i64>(0) == 1).await;
+    let asked = gateway.asked().len();
+    // As long as several turns of each would take.
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    assert_eq!((asked, gateway.asked().len()), (2, 2), "each configuration tries it once");
+    gateway.set(Mood::Accept);
+    let (code, _, log) = outbox_relay(&text("1s"), &["cursor", "resume", "sms"]).await;
+    assert_eq!(code, Some(0), "{log}");
+    eventually(PATIENCE * 2, async || gateway.accepted() == ["1"]).await;
+}
+
+// Guarantee: failures.halt-side-by-side
+#[tokio::test(flavor = "multi_thread")]
+async fn a_halt_of_another_configuration_outlasts_checks_that_run_again_and_ends_at_a_start() {
+    let database = database().await;
+    let owner = bookings(&database, CLOCK).await;
+    let text = toml(&database, "relay", None, &stdout_relay("c", ""));
+    let mut process = Process::spawn(&text, &["run"]);
+    owner.batch_execute("INSERT INTO bookings DEFAULT VALUES").await.unwrap();
+    eventually(PATIENCE * 2, async || printed(&process, "c") == ["1"]).await;
+    let session = sessions(&database, "relay", "test").open().await.unwrap();
+    cursor::report(&session, "c", &ERROR, Some(REAL), None).await.unwrap();
+    // A redriven letter has the checks run again.
+    let letter = "INSERT INTO outbox.dead_letter (cursor, source, created_at, message_id, sink, target, fields, field_values, error, \
+                  dead_lettered_by) SELECT 'c', 'public.bookings', created_at, id::text, 'stdout', '-', '{}', '{}', '{}', 'r' \
+                  FROM bookings";
+    owner.batch_execute(letter).await.unwrap();
+    let (code, _, log) = outbox_relay(&text, &["dead-letter", "redrive", "--cursor", "c", "--yes"]).await;
+    assert_eq!(code, Some(0), "{log}");
+    eventually(PATIENCE * 2, async || printed(&process, "c") == ["1", "1"]).await;
+    assert!(process.log().matches("\"relay ready\"").count() > 1, "{}", process.log());
+    assert_eq!(
+        status(&owner).await,
+        (true, Some(REAL.to_owned()), false),
+        "the halt of a replica that runs beside this one"
+    );
+    process.signal(Signal::TERM);
+    assert_eq!(process.wait().await, Some(0), "{}", process.log());
+    let _process = Process::spawn(&text, &["run"]);
+    eventually(PATIENCE * 2, async || !status(&owner).await.0).await;
 }
 
 #[tokio::test]

@@ -4,7 +4,9 @@ VALUES ($1, $2, $3, $4, $5, pg_catalog.jsonb_build_object('at', pg_catalog.clock
 'code', $7::text, 'message', $8::text, 'hint', $9::text, 'since', pg_catalog.clock_timestamp()),
 CASE WHEN $10::boolean THEN pg_catalog.clock_timestamp() END, pg_catalog.clock_timestamp())
 ON CONFLICT (cursor) DO UPDATE SET state = excluded.state, halted = excluded.halted,
-fingerprint = excluded.fingerprint, message_id = excluded.message_id,
+fingerprint = CASE WHEN NOT excluded.halted OR NOT s.halted OR s.fingerprint LIKE 'check:%' THEN excluded.fingerprint
+WHEN excluded.fingerprint = ANY (pg_catalog.string_to_array(s.fingerprint, ' ')) THEN s.fingerprint
+ELSE pg_catalog.concat_ws(' ', s.fingerprint, excluded.fingerprint) END, message_id = excluded.message_id,
 last_error = CASE WHEN s.halted AND s.last_error - '{at,since}'::text[] = excluded.last_error - '{at,since}'::text[] THEN s.last_error
 ELSE excluded.last_error || CASE WHEN s.last_error ? 'since' THEN pg_catalog.jsonb_build_object('since', s.last_error -> 'since')
 ELSE '{}' END END,

@@ -45,6 +45,8 @@ struct Entry {
     /// Why its own checks keep it from running.
     refused: Option<RefusedRelay>,
     claim: Claim,
+    /// Under which fingerprint it has begun, since no other configuration had the claim.
+    begun: Option<String>,
 }
 
 /// Whether this process may run a relay.
@@ -72,7 +74,8 @@ impl Registry {
                 Ok(hash) => (hash, None),
                 Err(setting) => (config_hash::UNREADABLE.to_owned(), refused(&Unready::invalid(&[setting]))),
             };
-            (relay.name.clone(), Entry { relay: relay.relay.clone(), hash, waits, refused, claim: Claim::Unknown })
+            let (claim, begun) = (Claim::Unknown, None);
+            (relay.name.clone(), Entry { relay: relay.relay.clone(), hash, waits, refused, claim, begun })
         };
         Self {
             instance: instance(),
@@ -137,6 +140,16 @@ impl Registry {
             }
         };
         tokio::time::timeout(patience, held).await.unwrap_or(Err(Unready::Waiting))
+    }
+
+    /// Whether a relay that has passed its checks begins with this fingerprint: not when they only ran again.
+    pub(in crate::relay) fn begins(&self, name: &str, fingerprint: &str) -> bool {
+        self.with(name, |entry| entry.begun.as_deref() != Some(fingerprint)).unwrap_or(true)
+    }
+
+    /// It has begun with it.
+    pub(in crate::relay) fn begun(&self, name: &str, fingerprint: &str) {
+        self.with(name, |entry| entry.begun = Some(fingerprint.to_owned()));
     }
 
     /// Whether a relay that runs must give way to another configuration.
@@ -223,6 +236,9 @@ impl Registry {
                 if entry.hash == wanted.config_hash && entry.refused.is_none() {
                     let claim = decided.refused.clone().map_or(Claim::Held, Claim::Lost);
                     tell(&wanted.name, &entry.claim, &claim);
+                    if matches!(claim, Claim::Lost(_)) {
+                        entry.begun = None;
+                    }
                     entry.claim = claim;
                 }
             });

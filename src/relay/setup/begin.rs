@@ -22,6 +22,11 @@ pub(in crate::relay) struct FirstLook {
     unknown: Vec<Holder>,
     /// The cursor was there before, in the life of this process.
     seen: Option<LastSeen>,
+    /// The horizon rule of the table.
+    rule: &'static str,
+    /// The number of the column by which late rows are found: a cursor that is created while the relay is not ready must know from which
+    /// snapshot on rows are late.
+    sweep: Option<i16>,
 }
 
 impl FirstLook {
@@ -37,6 +42,8 @@ impl FirstLook {
             at: lowest.minus(shape.margin.window).minus(shape.margin.precision),
             unknown: held_by().filter(unknown).map(|held| held.holder.clone()).collect(),
             seen: None,
+            rule: shape.rule.as_str(),
+            sweep: shape.sweep,
         }
     }
 
@@ -104,8 +111,12 @@ pub(in crate::relay) async fn create(
             None => unready,
         }));
     }
-    let (position, rule) = (position.as_ref(), shape.map(|shape| shape.rule.as_str()));
-    let sweep = shape.and_then(|shape| shape.sweep);
+    let (rule, sweep) = match (shape, first) {
+        (Some(shape), _) => (Some(shape.rule.as_str()), shape.sweep),
+        (None, Some(first)) => (Some(first.rule), first.sweep),
+        (None, None) => (None, None),
+    };
+    let position = position.as_ref();
     let creation = Creation { name: &config.name, relay: &config.relay, identity, position, rule, sweep };
     if let Some(seen) = first.and_then(|first| first.seen.as_ref()) {
         return deleted::create_again(engine, session, config, seen, creation).await.map(Ok);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use crate::cursor::{self, ErrorReport, RelayFacts};
+use crate::cursor::{self, CHECK, ErrorReport, HaltScope, RelayFacts};
 use crate::database::{Error, Session};
 use crate::message::Field;
 use crate::metrics::CursorMetrics;
@@ -127,6 +127,13 @@ pub(in crate::relay) struct Seat {
     pub(in crate::relay) reported: bool,
 }
 
+impl Seat {
+    /// Whether the relay stands still, with this halt of its cursor.
+    pub(in crate::relay) fn stands_still(&self, halted: Option<&HaltScope>) -> bool {
+        halted.is_some_and(|halted| halted.counts_for(&self.fingerprint))
+    }
+}
+
 /// Makes the cursor's row of a relay that sends its rows each on their own, from the table with this oid; ends a halt that no
 /// longer counts.
 pub(in crate::relay) async fn seat(
@@ -164,17 +171,17 @@ async fn bind(
     if let Err(unready) = engine.registry.hold(&config.name, engine.call_deadline).await {
         return Ok(Err(unready));
     }
-    // A halt ends with another configuration; and so does one that a check of an earlier start wrote, now that it passes.
-    let stale = halted.filter(|under| *under != fingerprint || under.starts_with(CHECK));
-    if stale.is_some() {
-        cursor::clear(session, &config.name, stale.as_deref()).await?;
+    // A halt ends when the relay begins with another configuration. One that came later is another replica's, which runs beside this one;
+    // and one that a check of an earlier start wrote ends now that it passes.
+    let begins = engine.registry.begins(&config.name, &fingerprint);
+    let stale = halted.filter(|halted| halted.is_check() || begins && !halted.counts_for(&fingerprint));
+    if let Some(stale) = stale {
+        cursor::clear(session, &config.name, Some(stale.stored())).await?;
     }
+    engine.registry.begun(&config.name, &fingerprint);
     let reported = standing.first().is_some_and(|standing| standing.state == "backing_off");
     Ok(Ok(Seat { identity, fingerprint, reported }))
 }
-
-/// Marks a halt that a check wrote: it ends when the check passes.
-pub(in crate::relay) const CHECK: &str = "check:";
 
 /// Says that a relay may not run: in its metrics, in its cursor's status and, when it is news, in the log.
 /// With what the `first` look at its table saw, its cursor begins there.

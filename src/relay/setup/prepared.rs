@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::cursor::RestsOn;
+use crate::cursor::{HaltScope, RestsOn};
 use crate::message::Field;
 use crate::metrics::CursorMetrics;
 use crate::relay::setup::lane_memory::LaneMemory;
@@ -77,6 +77,11 @@ impl StatusFlags {
 }
 
 impl PreparedStream {
+    /// Whether the relay stands still, with this halt of its cursor.
+    pub(in crate::relay) fn stands_still(&self, halted: Option<&HaltScope>) -> bool {
+        halted.is_some_and(|halted| halted.counts_for(&self.fingerprint))
+    }
+
     /// What positions of this table rest on, under that rule; from when on transactions were open is not known.
     pub(in crate::relay) fn rests_on(&self, rule: Option<String>) -> RestsOn {
         let source::shape::Shape { order, order_columns, .. } = &*self.shape;

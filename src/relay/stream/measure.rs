@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::cursor::{Attention, ClockStep, Standing};
+use crate::cursor::{Attention, ClockStep, HaltScope, Standing};
 use crate::metrics::{Looked, Phase, TurnResult};
 use crate::relay::Guarantee;
 use crate::relay::engine::disposition::{ForRelay, at_stop};
 use crate::relay::engine::lag::Lag;
 use crate::relay::engine::report::counted;
-use crate::relay::setup::prepare::CHECK;
 use crate::relay::setup::prepared::PreparedStream;
 use crate::relay::stream::clock_watch::ClockNews;
 use crate::relay::stream::outcome::{TurnError, TurnOutcome};
@@ -127,9 +126,9 @@ impl PreparedStream {
         metrics.set_circuit_open(standing.circuit.is_some());
         self.status.set_circuit_open(standing.circuit.is_some());
         // What another replica has reported ends with this one's success, too; so does what a check of its own found.
-        let checked = standing.halted.as_deref().is_some_and(|under| under.starts_with(CHECK));
+        let checked = standing.halted.as_ref().is_some_and(HaltScope::is_check);
         self.status.set_reported(standing.state == "backing_off" || checked);
-        metrics.set_halted(standing.halted.as_deref() == Some(self.fingerprint.as_str()));
+        metrics.set_halted(self.stands_still(standing.halted.as_ref()));
         let horizon = &sighting.horizon;
         metrics.looked(Looked {
             before: look.before,

@@ -216,7 +216,7 @@ impl Member {
     /// Whether it is halted. From time to time the secrets' files are read: one that has changed ends the halt, which
     /// preparing again finds out.
     pub(in crate::relay) fn is_halted(&mut self, ready: &PreparedStream, standing: &Standing) -> bool {
-        let halted = standing.halted.as_deref() == Some(ready.fingerprint.as_str());
+        let halted = ready.stands_still(standing.halted.as_ref());
         if halted && self.secrets_read.is_none_or(|read| read.elapsed() >= SAMPLE) {
             self.secrets_read = Some(Instant::now());
             if fingerprint(&self.config) != ready.fingerprint {
@@ -234,7 +234,7 @@ impl Member {
         ready: &PreparedStream,
         standing: &Standing,
     ) -> bool {
-        let halted = standing.halted.as_deref() == Some(ready.fingerprint.as_str());
+        let halted = ready.stands_still(standing.halted.as_ref());
         let resumed = std::mem::replace(&mut self.halted, halted) && !halted;
         let redrives = !std::mem::replace(&mut self.redriving, standing.requested) && standing.requested;
         if resumed || redrives {
@@ -266,7 +266,7 @@ impl Member {
         if look.is_behind(standing) && self.quiet_for(standing, look).is_some_and(|quiet| quiet.lasts < idle::FULL) {
             return false;
         }
-        let stands = standing.paused || standing.halted.as_deref() == Some(ready.fingerprint.as_str());
+        let stands = standing.paused || ready.stands_still(standing.halted.as_ref());
         stands || !self.is_wanted(ready, standing, look)
     }
 

@@ -14,7 +14,7 @@ pub enum TurnOutcome {
     Busy,
     /// An operator has paused it.
     Paused,
-    /// It is halted under the present configuration.
+    /// It is halted, and the halt counts for this replica.
     Halted,
     /// Another holder has used up the sink's rate, or tries the sink that is out: not before this pause is over. Or nothing
     /// was left to do when the turn could begin, and the next look decides.

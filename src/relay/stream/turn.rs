@@ -108,6 +108,7 @@ impl Turn<'_> {
             Admitted::Over(outcome) => return Ok(outcome),
         };
         self.parked = within(self.engine, cursor.parked_keys()).await?;
+        self.learned.keys_are_parked = !self.parked.keys.is_empty();
         let (ahead, rested) = within(self.engine, cursor.rows_ahead()).await?;
         self.ahead = Arc::new(ahead);
         if let (Some(interval), Some(rested)) = (self.ready.sink.min_interval(), rested)
@@ -224,7 +225,7 @@ impl Turn<'_> {
         if cursor.paused {
             return Some(TurnOutcome::Paused);
         }
-        if cursor.halted.as_deref() == Some(self.ready.fingerprint.as_str()) {
+        if self.ready.stands_still(cursor.halted.as_ref()) {
             return Some(TurnOutcome::Halted);
         }
         if let (Some(found), Some(known)) = (self.partitions, cursor.partitions)

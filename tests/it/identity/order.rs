@@ -1,8 +1,10 @@
 //! Positions are compared by types and collation: where these change, rows that were not delivered can be before a position.
 
+use std::time::Duration;
+
 use rustix::process::Signal;
 
-use super::{advanced, halted, prints, resume, run, start};
+use super::{advanced, halted, printed, prints, resume, run, start};
 use crate::support::{PATIENCE, Process, database, eventually};
 
 struct Case {
@@ -85,6 +87,42 @@ async fn rows_that_a_new_order_puts_before_the_position_are_delivered_when_the_h
         printed.extend(&then);
         prints(&process, &printed).await;
     }
+}
+
+// Guarantee: failures.halt-side-by-side
+#[tokio::test(flavor = "multi_thread")]
+async fn no_replica_goes_on_in_a_new_order_before_it_is_accepted_whatever_its_settings() {
+    let database = database().await;
+    let mut owner = database.connect("postgres").await;
+    let Case { columns, first, second, change, then } = &CASES[0];
+    let table = format!(
+        "CREATE TABLE bookings ({columns}, PRIMARY KEY (id)); CREATE INDEX ON bookings (created_at, id); \
+         GRANT SELECT ON bookings TO relay; INSERT INTO bookings VALUES ({})",
+        first.0
+    );
+    run(&owner, &table).await;
+    // Half of a rolling update of a setting that changes no message.
+    let other = format!("{}[relay.turn]\nrows = 50\n", super::stdout_relay(super::BOOKINGS));
+    let other = crate::support::toml(&database, "relay", None, &other);
+    let replicas = [start(&database, "relay"), Process::spawn(&other, &["run"])];
+    let ready = |replica: &Process| replica.log().contains("\"relay ready\"");
+    eventually(PATIENCE * 2, async || replicas.iter().all(ready)).await;
+    let delivered = || replicas.iter().map(|replica| printed(replica).len()).sum::<usize>();
+    advanced(&owner, first.1).await;
+    assert_eq!(delivered(), 1);
+    run(&owner, &format!("BEGIN; INSERT INTO bookings VALUES {second}; {change}; COMMIT")).await;
+    halted(&owner, "order_changed").await;
+    // Long enough for the other one to take over.
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    assert_eq!(delivered(), 1, "nothing is sent before an operator has accepted the order");
+    // Nor does a start with yet another setting end that halt.
+    let third = Process::spawn(&other.replace("rows = 50", "rows = 60"), &["run"]);
+    eventually(PATIENCE * 2, async || ready(&third)).await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!((delivered(), printed(&third).len()), (1, 0));
+    halted(&owner, "order_changed").await;
+    resume(&mut owner).await;
+    eventually(PATIENCE * 2, async || delivered() + printed(&third).len() == 1 + then.len()).await;
 }
 
 // Guarantee: horizon.order-changed

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{PATIENCE, count, database, eventually, reminders, tables};
-use crate::support::outside::{finding, halted, json};
+use crate::support::outside::{finding, halted, json, line};
 use crate::support::receiver::Receiver;
 use crate::support::{Process, outbox_relay, toml};
 
@@ -34,6 +34,27 @@ async fn a_poison_row_halts_and_is_sent_after_the_operator_resumes() {
         count(&owner, "SELECT count(*) FROM todos WHERE \"delayNotificationSent\"").await == 4
     })
     .await;
+}
+
+// Guarantee: failures.halt-side-by-side
+#[tokio::test(flavor = "multi_thread")]
+async fn replicas_with_different_settings_send_a_refused_row_once_each() {
+    let (database, receiver) = (database().await, Receiver::start());
+    let owner = tables(&database).await;
+    receiver.answer(|_| (422, Duration::ZERO));
+    let text = |timeout: &str| {
+        toml(&database, "relay", None, &format!("{}timeout = \"{timeout}\"\n", reminders(&receiver, "")))
+    };
+    let replicas = ["1s", "2s"].map(|timeout| Process::spawn(&text(timeout), &["run", "--replica-id", timeout]));
+    for replica in &replicas {
+        line(replica, "relay ready").await;
+    }
+    owner.batch_execute("INSERT INTO todos VALUES ('w', '1', 't', now())").await.unwrap();
+    let both = "SELECT count(*) FROM outbox.cursor_status WHERE halted AND fingerprint LIKE '% %'";
+    eventually(PATIENCE * 3, async || count(&owner, both).await == 1).await;
+    // Longer than the pause between two checks of a relay that is halted.
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    assert_eq!(receiver.requests().len(), 2);
 }
 
 // Guarantee: pending.poison

@@ -11,7 +11,7 @@ use crate::relay::engine::lag::Lag;
 use crate::relay::engine::not_ready::{RENAMED, Unready};
 use crate::relay::inspect::waiting_rows;
 use crate::relay::setup::fingerprint::fingerprint;
-use crate::relay::setup::prepare::{self, CHECK};
+use crate::relay::setup::prepare;
 use crate::relay::setup::renamed::{self, Twin};
 use crate::relay::{Config, Start};
 use crate::source;
@@ -60,17 +60,20 @@ async fn existing(
     if let Some(other) = cursor::foreign_identity(session, &config.name, facts).await? {
         return Ok(refused("identity_changed", Unready::foreign(&config.name, &other, identity)));
     }
-    let (Some(under), Some(halt)) = (&standing.halted, cursor::halt(session, &config.name).await?) else {
+    if standing.halted.is_none() {
         return Ok(None);
-    };
+    }
+    let Some(halt) = cursor::halt(session, &config.name).await? else { return Ok(None) };
     let name = &config.name;
     let halted = format!("cursor {name} is halted: {} {}: {}", halt.class, halt.code, halt.message);
     let cause = format!("Fix the cause: `outbox-relay cursor why {name}`");
     // No error: a pod that restarts, or brings the configuration that ends the halt, would be kept from starting.
-    let (after, fix) = if *under == fingerprint(config) {
+    let (after, fix) = if halt.scope.counts_for(&fingerprint(config)) {
         let resume = format!("{cause}; then run `outbox-relay cursor resume {name}`.");
-        ("it was halted under this configuration, and stays so", resume)
-    } else if under.starts_with(CHECK) {
+        let own = "it was halted under this configuration, and stays so";
+        let all = "an operator must decide: no configuration ends the halt";
+        (if halt.scope.is_for_all() { all } else { own }, resume)
+    } else if halt.scope.is_check() {
         ("the halt ends when the relay passes its checks", format!("{cause}. No resume is needed."))
     } else {
         let start = "Start a replica with this configuration. No resume is needed.";
