@@ -164,8 +164,9 @@ pub struct Found<'a> {
     pub halt: Option<&'a Halting<'a>>,
 }
 
-/// Makes letters of rows that the table has and the slice had not, adds them to it, and halts the relay if that is the policy. False when
-/// another replica has been quicker, or an operator is to decide first: the relay is halted, or has not seen these relations yet.
+/// Makes letters of rows that the table has and the slice had not, adds them to it, and halts the relay if that is the policy and there are
+/// new letters: rows that have one, closed perhaps by `verify --repair`, are missed no more. How many are new; none when another replica
+/// has been quicker, or an operator is to decide first: the relay is halted, or has not seen these relations yet.
 ///
 /// # Errors
 /// The database's; then nothing is written, or all of it.
@@ -174,7 +175,7 @@ pub async fn found(
     cursor: &str,
     Found { slice: (id, had), with_them, relations: (root, others), late, halt }: Found<'_>,
     by: &str,
-) -> Result<bool, Error> {
+) -> Result<Option<u64>, Error> {
     let connection = Fragile::new(loan);
     connection
         .batch_execute("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SET LOCAL synchronous_commit TO on")
@@ -183,15 +184,17 @@ pub async fn found(
     let (had, has) = (had.to_bytes(), with_them.to_bytes());
     let parameters: [&(dyn ToSql + Sync); 5] = [&id, &had, &has, &row_count(with_them), &relations];
     let is_first = connection.execute(FOUND, &parameters).await? == 1;
+    let mut letters = None;
     if is_first {
-        dead_letter::note_late(&connection, cursor, late, by).await?;
-        if let Some(Halting { report, fingerprint }) = halt {
+        let new = dead_letter::note_late(&connection, cursor, late, by).await?;
+        if let Some(Halting { report, fingerprint }) = halt.filter(|_| new > 0) {
             status::report(&connection, cursor, report, Some(fingerprint), Some(false)).await?;
         }
+        letters = Some(new);
     }
     connection.batch_execute(if is_first { "COMMIT" } else { "ROLLBACK" }).await?;
     connection.give_back();
-    Ok(is_first)
+    Ok(letters)
 }
 
 /// Deletes slices that could not be compared in time; how many, of which cursor, have never been.

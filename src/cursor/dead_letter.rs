@@ -191,7 +191,8 @@ pub(super) async fn bury(
     Ok(loan.query_one(&statement, &parameters).await?.try_get(0)?)
 }
 
-pub(super) async fn note_late(loan: &Fragile, cursor: &str, late: &LateRows<'_>, by: &str) -> Result<(), Error> {
+/// Makes letters of them; of how many there was none, or none that leaves them to be sent.
+pub(super) async fn note_late(loan: &Fragile, cursor: &str, late: &LateRows<'_>, by: &str) -> Result<u64, Error> {
     let statement = loan.prepare_cached(LATE).await?;
     let instants: Vec<Timestamp> = late.rows.iter().map(|row| row.position.created_at).collect();
     let ids: Vec<&str> = late.rows.iter().map(|row| row.position.id.as_deref().unwrap_or_default()).collect();
@@ -201,8 +202,7 @@ pub(super) async fn note_late(loan: &Fragile, cursor: &str, late: &LateRows<'_>,
     let LateRows { source, sink, target, again, .. } = late;
     let parameters: [&(dyn ToSql + Sync); 11] =
         [&cursor, source, sink, target, &state, &error, &by, &instants, &ids, &transactions, again];
-    loan.execute(&statement, &parameters).await?;
-    Ok(())
+    Ok(loan.execute(&statement, &parameters).await?)
 }
 
 pub(super) async fn redriving(loan: &Fragile, cursor: &str, most: i64) -> Result<Vec<Redrive>, Error> {

@@ -124,9 +124,9 @@ impl Pass<'_> {
             return Ok(None);
         };
         let Some(shape) = self.shape(config).await? else { return Ok(None) };
-        // Another table under the name, or late rows are found by their transaction from now on.
-        let same = element(&shape.reads()) == slice.reads && shape.sweep.is_none();
-        let Some(delivered) = slice.sums.as_ref().filter(|_| same) else { return Ok(Some(AuditResult::Over)) };
+        // Also where late rows are found by their transaction by now: the first snapshot of that kind sees those that came before it.
+        let is_same = element(&shape.reads()) == slice.reads;
+        let Some(delivered) = slice.sums.as_ref().filter(|_| is_same) else { return Ok(Some(AuditResult::Over)) };
         let bounds = Bounds { after: slice.after.clone(), up_to: slice.up_to.clone() };
         let mut table = Sums::default();
         self.read(&shape, &bounds, false, |row| table.add(element(row.id))).await?;
@@ -140,7 +140,7 @@ impl Pass<'_> {
         // Rows were read by the table's name: another relation may have come under it since its shape was read.
         self.shapes.clear();
         let now = self.shape(config).await?;
-        let Some(now) = now.filter(|now| element(&now.reads()) == slice.reads && now.sweep.is_none()) else {
+        let Some(now) = now.filter(|now| element(&now.reads()) == slice.reads) else {
             return Ok(None);
         };
         match late {
@@ -242,10 +242,11 @@ impl Pass<'_> {
             halt: halt.as_ref(),
         };
         let (loan, by) = (self.engine.connection().await?, &self.engine.replica);
-        if !audit_slices::found(loan, &config.name, found, by).await? {
-            return Ok(None);
+        match audit_slices::found(loan, &config.name, found, by).await? {
+            None => return Ok(None),
+            Some(0) => return Ok(Some(AuditResult::Equal)),
+            Some(new) => metrics::late_rows(&config.name, usize::try_from(new).unwrap_or(late.len())),
         }
-        metrics::late_rows(&config.name, late.len());
         late_rows::tell(&config.name, late);
         if let Some(Failure { code, message, hint, .. }) = &failure {
             tracing::error!(cursor = config.name, code, error = message, hint, "relay halted");
