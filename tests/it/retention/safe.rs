@@ -103,3 +103,40 @@ async fn a_job_deletes_behind_every_cursor_letter_and_change_and_nothing_that_is
     owner.batch_execute("DELETE FROM outbox.cursor WHERE name = 'new'").await.unwrap();
     assert_eq!(left(&janitor).await, [6], "the row of the position itself stays");
 }
+
+// Guarantee: retention.safe-to-delete
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_compares_local_times_in_the_relays_zone_whatever_the_zone_of_its_session() {
+    let database = database().await;
+    let owner = bookings(&database, "timestamp NOT NULL DEFAULT (clock_timestamp() AT TIME ZONE 'UTC')").await;
+    owner
+        .batch_execute(
+            "GRANT SELECT, DELETE ON bookings TO app; GRANT USAGE ON SCHEMA outbox TO app; \
+             GRANT SELECT ON outbox.safe_to_delete TO app",
+        )
+        .await
+        .unwrap();
+    let relay = stdout_relay("zoned", "").replace("[relay.sink", "time_zone = \"UTC\"\n[relay.sink");
+    let text = toml(&database, "relay", None, &relay);
+    let process = Process::spawn(&text, &["run"]);
+    for rows in 1..=2 {
+        owner.batch_execute("INSERT INTO bookings DEFAULT VALUES").await.unwrap();
+        eventually(PATIENCE * 2, async || printed(&process, "zoned").len() == rows).await;
+    }
+    outbox_relay(&text, &["cursor", "pause", "zoned"]).await;
+    owner.batch_execute("INSERT INTO bookings DEFAULT VALUES").await.unwrap();
+    let guide = fs::read_to_string("docs/RETENTION.md").unwrap();
+    let in_zone = guide.lines().map(str::trim).find(|line| line.contains("AT TIME ZONE")).expect("the guide has it");
+    let naive = "bookings.created_at < safe.created_at";
+    let sql = statement().replace(naive, in_zone.trim_start_matches("AND "));
+    let janitor = database.connect("app").await;
+    let ids = async || {
+        let rows = janitor.query("SELECT id FROM bookings ORDER BY id", &[]).await.unwrap();
+        rows.iter().map(|row| row.get(0)).collect::<Vec<i64>>()
+    };
+    janitor.batch_execute(&format!("SET TimeZone TO 'Europe/Berlin'; {sql}")).await.unwrap();
+    assert_eq!(ids().await, [2, 3], "what is behind the position, and nothing else");
+    janitor.batch_execute(&format!("BEGIN; {}", statement())).await.unwrap();
+    assert!(ids().await.is_empty(), "without the zone the row that was not delivered is deleted, too");
+    janitor.batch_execute("ROLLBACK").await.unwrap();
+}
