@@ -10,7 +10,7 @@ use crate::database::Error;
 /// Rows of one kind that are kept under a relay's name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Belonging {
-    /// Of which kind: the word of `outbox.relay_belongings`.
+    /// Of which kind: the word of `outbox.relay_belongings`, `parked keys` or `parked rows`.
     pub what: String,
     /// Of which cursor of the relay; the relay's name for what is kept of the relay as a whole.
     pub cursor: String,
@@ -27,10 +27,11 @@ pub struct Belonging {
 pub async fn belongings(client: &Client, relay: &str) -> Result<Vec<Belonging>, Error> {
     let sql = "SELECT b.what, b.of_cursor, b.rows, b.open FROM outbox.relay_belongings($1) AS b WHERE b.rows > 0";
     let rows = client.query(sql, &[&relay]).await?;
+    let parked = client.query(include_str!("sql/relay_parked.sql"), &[&relay]).await?;
     let belonging = |row: &Row| {
         Ok(Belonging { what: row.try_get(0)?, cursor: row.try_get(1)?, rows: row.try_get(2)?, open: row.try_get(3)? })
     };
-    rows.iter().map(belonging).collect()
+    rows.iter().chain(&parked).map(belonging).collect()
 }
 
 /// Removes the cursors of a relay; how many they were. `given_up` says of each cursor how many rows were not delivered, for the

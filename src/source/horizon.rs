@@ -29,8 +29,9 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use super::Rule;
+use super::{Rule, TableName};
 use crate::position::Timestamp;
+use crate::visible::visible;
 
 mod clock;
 mod sessions;
@@ -150,6 +151,25 @@ impl Held {
             (Why::Transaction, Some(_), None) => "unknown_start",
             (Why::Transaction, Some(_), Some(_)) if rule == Rule::Transactions => "open_transaction",
             (Why::Transaction, Some(_), Some(_)) => "writer",
+        }
+    }
+
+    /// What is waited for, for people: a sentence without its full stop. A standby's process writes nothing in the table.
+    #[must_use]
+    pub fn sentence(&self, rule: Rule, table: &TableName) -> String {
+        let writes = if rule == Rule::Transactions { "may be writing" } else { "is writing" };
+        match (self.why, self.holder.pid) {
+            (Why::Standby, pid) => {
+                let name = self.holder.application.as_deref().filter(|name| !name.is_empty());
+                let name = name.map_or_else(|| "without a name".to_owned(), visible);
+                let process = pid.map_or_else(String::new, |pid| format!(" (pid {pid})"));
+                format!("standby {name}{process} has not yet written the commits of {table} to its disk")
+            }
+            (Why::NoStandby, _) => {
+                "too few standbys are connected, or this role may not see how far they are".to_owned()
+            }
+            (Why::Transaction, Some(pid)) => format!("pid {pid} {writes} {table}"),
+            (Why::Transaction, None) => format!("a prepared transaction {writes} {table}"),
         }
     }
 }

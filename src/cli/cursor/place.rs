@@ -6,6 +6,7 @@ use anyhow::Context as _;
 
 use super::subject::{Subject, place};
 use crate::position::{Position, Timestamp};
+use crate::source::horizon::Why;
 use crate::source::span::of_id;
 use crate::source::watcher::Sighting;
 
@@ -73,16 +74,20 @@ pub(super) async fn horizon(subject: &Subject) -> anyhow::Result<Sighting> {
     tokio::time::sleep(BETWEEN_SCANS).await;
     let sighting = subject.watcher.scan(&subject.shape).await?;
     if !sighting.horizon.at.is_finite() {
-        let held = sighting.horizon.held_by.first().map(|held| &held.holder);
-        let who = match held.map(|holder| holder.pid) {
-            Some(Some(pid)) => format!("pid {pid} is"),
-            Some(None) => "a prepared transaction is".to_owned(),
-            None => "a session is".to_owned(),
+        let (held, table) = (sighting.horizon.held_by.first(), &subject.shape.config.table);
+        let who = held
+            .map_or_else(|| format!("a session is writing {table}"), |held| held.sentence(subject.shape.rule, table));
+        let (since, fix) = match held.map(|held| held.why).unwrap_or_default() {
+            Why::Transaction => {
+                (" since before this look", "wait for its end, grant pg_read_all_stats to the relay's role")
+            }
+            Why::Standby => ("", "wait until it has"),
+            Why::NoStandby => {
+                ("", "connect the standbys that durability asks for, grant pg_read_all_stats to the relay's role")
+            }
         };
         anyhow::bail!(
-            "{who} writing {} since before this look, so it is not known yet which rows are safe to pass: wait for its end, \
-             grant pg_read_all_stats to the relay's role, or name the place with --at",
-            subject.shape.config.table
+            "{who}{since}, so it is not known yet which rows are safe to pass: {fix}, or name the place with --at"
         );
     }
     Ok(sighting)

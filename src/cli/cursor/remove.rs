@@ -20,8 +20,8 @@ Examples:
 
 It removes the cursor, its pause and its reported errors; what is finished stays as history: settled dead letters, completed \
 requests, marks of rows sent. It refuses while a running replica has the relay, and while something of it is not finished: \
-open dead letters, unknown outcomes, unfinished sends, rows in flight, requests, actions, schedules. Rows after the position are \
-given up: it prints how many. A row in outbox.operation keeps the position and that number.
+open dead letters, parked keys, unknown outcomes, unfinished sends, rows in flight, requests, actions, schedules. Rows after the \
+position are given up: it prints how many. A row in outbox.operation keeps the position and that number.
 
 A relay that is configured again creates its cursor where `start` says.
 
@@ -58,6 +58,10 @@ pub(super) async fn run(config: &Config, args: &Args) -> anyhow::Result<ExitCode
     if let Some(code) = agreed(args.consent, &format!("Remove {name}?"))? {
         return Ok(code);
     }
+    // A person takes time to answer: a replica may have begun meanwhile.
+    let named = NamedRelay::find(&session, name).await?;
+    named.refuse_running(&session).await?;
+    named.refuse_open(&session, config).await?;
     remove(&session, name, &operator(), &given_up::detail(&named.cursors, &counted)).await?;
     print(&format!("{name}: removed\n"))?;
     Ok(ExitCode::SUCCESS)

@@ -63,6 +63,9 @@ pub(super) async fn run(config: &Config, args: &Args) -> anyhow::Result<ExitCode
     if let Some(code) = agreed(args.consent, &format!("Rename {old} to {new}?"))? {
         return Ok(code);
     }
+    // A person takes time to answer: a replica may have begun meanwhile.
+    NamedRelay::find(&session, old).await?.refuse_running(&session).await?;
+    NamedRelay::unused(new).refuse_running(&session).await?;
     rename(&session, old, new, &operator()).await?;
     print(&format!("{old}: renamed to {new}; start replicas that have relay {new}\n"))?;
     Ok(ExitCode::SUCCESS)

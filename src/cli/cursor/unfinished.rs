@@ -33,17 +33,8 @@ pub(super) async fn hint(
                 format!("outbox-relay request settle {} --relay {cursor}", keys(session, of, "unknown").await?);
             format!("ask the receiver, then `{settle} --arrived`; or `{settle} --lost`")
         }
-        "dead letters" => {
-            let first = match wanted(session, &of.cursor).await? {
-                0 => format!("`outbox-relay dead-letter redrive --cursor {cursor}`, then {run}"),
-                redriving if redriving == of.open => format!("{}: {run}", waits_for_turn(redriving)),
-                redriving => format!(
-                    "{}; `outbox-relay dead-letter redrive --cursor {cursor}` for the others, then {run}",
-                    waits_for_turn(redriving)
-                ),
-            };
-            format!("{first}; or give them up: `outbox-relay dead-letter discard --cursor {cursor}`")
-        }
+        "dead letters" => letters(wanted(session, &of.cursor).await?, of, &run),
+        "parked keys" => parked(named, of, &run),
         "requests" => format!(
             "{run}; or {}; or give them up: `outbox-relay request discard --relay {cursor} --status pending`",
             moved("request", " AND status = 'pending'")
@@ -71,6 +62,35 @@ pub(super) async fn hint(
         ),
         _ => "finish them".to_owned(),
     })
+}
+
+/// Dead letters are redriven, or given up; so many are redriven already.
+fn letters(redriving: i64, of: &Belonging, run: &str) -> String {
+    let cursor = word(&of.cursor);
+    let first = match redriving {
+        0 => format!("`outbox-relay dead-letter redrive --cursor {cursor}`, then {run}"),
+        redriving if redriving == of.open => format!("{}: {run}", waits_for_turn(redriving)),
+        redriving => format!(
+            "{}; `outbox-relay dead-letter redrive --cursor {cursor}` for the others, then {run}",
+            waits_for_turn(redriving)
+        ),
+    };
+    format!("{first}; or give them up: `outbox-relay dead-letter discard --cursor {cursor}`")
+}
+
+/// The next turns end parked keys when no dead letter holds them any more, also those of which no row is left.
+fn parked(named: &NamedRelay, of: &Belonging, run: &str) -> String {
+    let beside = |what: &str| named.belongings.iter().find(|one| one.what == what && one.cursor == of.cursor);
+    let first =
+        if beside("dead letters").is_some_and(|letters| letters.open > 0) { "after its dead letters: " } else { "" };
+    let sends = match beside("parked rows").map_or(0, |rows| rows.rows) {
+        0 => "ends them, as none of their rows is left".to_owned(),
+        1 => "sends their 1 row".to_owned(),
+        rows => format!("sends their {rows} rows, in order"),
+    };
+    let of = format!("cursor = {}", quote_literal(&of.cursor));
+    let gone = format!("WITH gone AS (DELETE FROM outbox.parked WHERE {of}) DELETE FROM outbox.parked_key WHERE {of}");
+    format!("{first}{run}: {sends}; or give these up: `{gone}`")
 }
 
 /// Dead letters that an operator has redriven, and that no turn has sent yet.

@@ -3,7 +3,8 @@
 use proptest::prelude::*;
 
 use crate::position::Timestamp;
-use crate::source::horizon::{Confirmed, Horizon, Standby, Wal, Why};
+use crate::source::horizon::{Confirmed, Held, Horizon, Standby, Wal, Why};
+use crate::source::{Rule, TableName};
 
 fn at(micros: i64) -> Timestamp {
     Timestamp::from_pg_micros(micros)
@@ -65,9 +66,19 @@ fn standby_that_is_waited_for_is_named_and_a_missing_one_is_told() {
     Confirmed::default().hold(&mut horizon_now, &wal(1_000, &[Some(5_000), Some(900)]), 2);
     let held = &horizon_now.held_by[0];
     assert_eq!((held.why, held.holder.pid, held.bound), (Why::Standby, Some(2), None));
+    let table = TableName { schema: "public".to_owned(), name: "bookings".to_owned() };
+    let sentence = |held: &Held, rule| held.sentence(rule, &table);
+    let waits = "standby without a name (pid 2) has not yet written the commits of public.bookings to its disk";
+    assert_eq!(sentence(held, Rule::Writers), waits);
     let mut horizon_now = horizon(100);
     Confirmed::default().hold(&mut horizon_now, &wal(1_000, &[]), 1);
-    assert_eq!((horizon_now.held_by[0].why, horizon_now.at), (Why::NoStandby, Timestamp::NEG_INFINITY));
+    let held = &horizon_now.held_by[0];
+    assert_eq!((held.why, horizon_now.at), (Why::NoStandby, Timestamp::NEG_INFINITY));
+    assert!(sentence(held, Rule::Writers).starts_with("too few standbys are connected, or"));
+    let mut writer = Held { why: Why::Transaction, ..held.clone() };
+    assert_eq!(sentence(&writer, Rule::Writers), "a prepared transaction is writing public.bookings");
+    writer.holder.pid = Some(7);
+    assert_eq!(sentence(&writer, Rule::Transactions), "pid 7 may be writing public.bookings");
 }
 
 #[test]

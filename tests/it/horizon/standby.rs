@@ -65,6 +65,8 @@ async fn rows_are_delivered_when_the_standby_has_flushed_them_and_no_failover_un
     assert_eq!(reason().await["application"], "copy");
     let (code, why, _) = outbox_relay(&text, &["cursor", "why", "kept"]).await;
     assert!(code == Some(3) && why.contains("standby copy (pid"), "{code:?}: {why}");
+    let (code, _, log) = outbox_relay(&text, &["cursor", "seek", "kept", "--now", "--yes"]).await;
+    assert!(code == Some(1) && log.contains("standby copy (pid") && !log.contains("is writing"), "{code:?}: {log}");
     kill_process(frozen, Signal::CONT).unwrap();
     eventually(PATIENCE, async || arrived("kept") == 20).await;
 
@@ -97,6 +99,8 @@ async fn without_enough_standbys_rows_wait_and_what_is_missing_is_told() {
     insert(&owner, 5).await;
     let why = async || outbox_relay(&text, &["cursor", "why", "kept"]).await.1;
     eventually(PATIENCE, async || why().await.contains("too few standbys are connected")).await;
+    let (code, _, log) = outbox_relay(&text, &["cursor", "seek", "kept", "--now", "--yes"]).await;
+    assert!(code == Some(1) && log.contains("error: too few standbys are connected"), "{code:?}: {log}");
     let _one = postgres.standby("one").await.unwrap();
     assert_eq!(printed(&process, "kept").len(), 0);
     let _two = postgres.standby("two").await.unwrap();

@@ -41,6 +41,46 @@ async fn a_renamed_cursor_takes_its_parked_keys_along_and_one_that_has_some_is_n
     replica.stop().await;
 }
 
+// Guarantee: parked.kept
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_parked_refuses_a_removal_before_it_asks_and_the_printed_run_ends_it() {
+    let Stage { owner, receiver, text, replica, database: _database } = stage().await;
+    replica.stop().await;
+    let remove = async |consent: &str| outbox_relay(&text, &["cursor", "remove", "h", consent]).await;
+    let (code, _, log) = remove("--dry-run").await;
+    let hint = "\n  2 parked keys -> after its dead letters: `outbox-relay run --once --relay h`: sends their 4 rows, in order; or";
+    assert!(code == Some(1) && log.contains("\n  2 dead letters -> ") && log.contains(hint), "{code:?} {log}");
+    // Of one of the keys no row is left.
+    verb(&text, &["dead-letter", "discard", "--cursor", "h", "--yes"]).await;
+    let refused = remove("--dry-run").await;
+    let hint = "\n  2 parked keys -> `outbox-relay run --once --relay h`: sends their 2 rows, in order; or give these up: `WITH";
+    assert!(refused.0 == Some(1) && refused.1.is_empty() && refused.2.contains(hint), "{refused:?}");
+    assert_eq!(remove("--yes").await, refused, "the dry run said the same");
+    verb(&text, &["run", "--once", "--relay", "h"]).await;
+    assert_eq!(receiver.accepted("h"), ["1", "3", "4", "6"]);
+    assert!(no_key_is_parked(&owner).await);
+    verb(&text, &["cursor", "remove", "h", "--yes"]).await;
+}
+
+// Guarantee: parked.kept
+#[tokio::test(flavor = "multi_thread")]
+async fn parked_rows_of_a_relay_that_is_not_configured_any_more_are_given_up_as_printed() {
+    let Stage { owner, receiver, text, replica, database: _database } = stage().await;
+    replica.stop().await;
+    verb(&text, &["dead-letter", "discard", "--cursor", "h", "--yes"]).await;
+    let without = text.replace("name = \"h\"", "name = \"other\"");
+    let (code, _, log) = outbox_relay(&without, &["cursor", "remove", "h", "--yes"]).await;
+    assert!(
+        code == Some(1) && log.contains("-> configure the relay again, `outbox-relay run --once --relay h`"),
+        "{log}"
+    );
+    let printed = log.split_once("give these up: `").and_then(|(_, rest)| rest.split_once('`')).map(|(sql, _)| sql);
+    owner.batch_execute(printed.unwrap_or_else(|| panic!("{log}"))).await.unwrap();
+    verb(&without, &["cursor", "remove", "h", "--yes"]).await;
+    assert_eq!(receiver.accepted("h"), ["1", "3"]);
+    assert!(no_key_is_parked(&owner).await);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn why_says_that_keys_wait_and_for_what() {
     let Stage { text, replica, database: _database, .. } = stage().await;
