@@ -224,6 +224,15 @@ pub fn is_of_application(error: &Error) -> bool {
     error.state().is_some_and(|state| is_code_of_application(state.code()))
 }
 
+/// Whether one row cannot be read for what is in it, or for what the application's own code, a view's function or a policy, makes of it.
+#[must_use]
+pub fn is_about_a_read_row(error: &Error) -> bool {
+    error.state().is_some_and(|state| {
+        let code = state.code();
+        ["22", "42"].iter().any(|class| code.starts_with(class)) || is_code_of_application(code)
+    })
+}
+
 fn is_code_of_application(code: &str) -> bool {
     let class = code.get(..2).unwrap_or_default();
     ["09", "21", "23", "27", "2F", "38", "39", "44", "P0"].contains(&class) || of(code) == &UNLISTED

@@ -86,6 +86,9 @@ async fn why_says_that_a_commit_waits_for_a_standby_and_advises_no_end_of_its_se
     let _process = Process::spawn(&text, &["run"]);
     run(&owner, "INSERT INTO bookings DEFAULT VALUES").await;
     eventually(PATIENCE, async || gateway.accepted() == ["1"]).await;
+    // A commit that is still to come would wait for the standby, too.
+    let stands = "SELECT count(*) FROM outbox.cursor WHERE position_id = '1'";
+    eventually(PATIENCE, async || owner.query_one(stands, &[]).await.unwrap().get::<_, i64>(0) == 1).await;
     run(&owner, "ALTER SYSTEM SET synchronous_standby_names = 'away'").await;
     run(&owner, "SELECT pg_reload_conf(); SET synchronous_commit = local; INSERT INTO bookings DEFAULT VALUES").await;
     eventually(PATIENCE, async || gateway.accepted() == ["1", "2"]).await;

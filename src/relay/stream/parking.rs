@@ -2,8 +2,8 @@
 
 use crate::batch::Batch;
 use crate::cursor::parked::LONGEST_KEY;
-use crate::database::Error;
 use crate::database::codec::Raw;
+use crate::database::{Error, sqlstate};
 use crate::message::Field;
 use crate::position::Position;
 use crate::relay::OnPoison;
@@ -97,7 +97,7 @@ impl Turn<'_> {
         let row = match within(self.engine, reading).await {
             Ok(Some(row)) => row,
             Ok(None) => return Ok(Ok(None)),
-            Err(error) if ["22", "42"].contains(&error.state_class()) => return Ok(Err(error.to_string())),
+            Err(error) if sqlstate::is_about_a_read_row(&error) => return Ok(Err(error.to_string())),
             Err(error) => return Err(error.into()),
         };
         let mut values: Vec<Option<&[u8]>> = vec![None; fields.len()];

@@ -104,7 +104,7 @@ impl Turn<'_> {
                 "Give the relay the payload, key and headers back that it had, or discard the dead letter.",
             ))),
             // About this row or its id, not about the server: the others shall not wait for it.
-            Err(error) if ["22", "42"].contains(&error.state_class()) => {
+            Err(error) if sqlstate::is_about_a_read_row(&error) => {
                 let hint = "Fix the row or what the relay reads of it, or discard the dead letter.";
                 Ok(Some(Failure::of(Class::Poison, &sqlstate::word(&error), error.to_string(), hint)))
             }
