@@ -63,8 +63,13 @@ pub async fn order(
         [&name, &to_at, &to_id, &order.from.is_some(), &from_at, &from_id, &adopt];
     let transaction = client.transaction().await?;
     let Some(row) = transaction.query_opt(ORDER, &parameters).await? else { return Ok(None) };
-    let number = row.try_get(0)?;
+    let number: i64 = row.try_get(0)?;
     transaction.execute(UNHALT, &[&name, &order.passes, &order.adopt.map(|_| Adoption::CURES.as_slice())]).await?;
+    // Its outcome is noted by the number, and perhaps after the next order.
+    let mut detail = detail.clone();
+    if let Some(facts) = detail.as_object_mut() {
+        facts.insert("number".to_owned(), number.into());
+    }
     note(&transaction, verb, name, by, Some(&detail.to_string())).await?;
     transaction.commit().await?;
     Ok(Some(number))

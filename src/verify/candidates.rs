@@ -54,6 +54,11 @@ impl Candidate {
         self.last = Some((partition, offset));
     }
 
+    /// Whether rows have no record, by both sides as they were read.
+    pub(super) fn is_missed(&self) -> bool {
+        self.due > self.records + self.replayed
+    }
+
     /// Whether its first record in a partition was below one before.
     pub(super) fn is_below(&self) -> bool {
         self.suspects.iter().any(|below| self.first.contains(&(below.partition, below.offset)))

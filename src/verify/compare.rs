@@ -119,8 +119,12 @@ impl Subject {
     ) -> Result<(Work<'a>, Vec<String>), Error> {
         let mut notes = Vec::new();
         let (history, standings) = match &self.cursors {
-            // Before the table: a row that is passed later is not due yet.
-            Some(cursors) => (cursors.history(session).await?, cursors.standings(session).await?),
+            Some(cursors) => {
+                // Before the table: a row that is passed later is not due yet.
+                let (mut history, standings) = (cursors.history(session).await?, cursors.standings(session).await?);
+                history.begin(cursors.start, &standings);
+                (history, standings)
+            }
             None => Default::default(),
         };
         let spans = topic::survey(&self.cluster, &self.topics, range.since.minus(CLOCKS)).await?;

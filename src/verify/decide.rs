@@ -70,6 +70,33 @@ impl Known {
     }
 }
 
+/// Why a row that the topic lacks is named, and no repair publishes it: an operator may have wanted that it is not sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Withheld {
+    /// Some of the cursors before a reshard passed over it, and of which one it was is not known.
+    FormerShard,
+    /// Its cursor took over another table or partition later.
+    Adopted,
+}
+
+impl Withheld {
+    /// All.
+    pub const ALL: [Self; 2] = [Self::FormerShard, Self::Adopted];
+
+    /// The reason, in a sentence about several rows.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::FormerShard => {
+                "before a `cursor reshard` only some of the shards passed over them, and which of these they were of is not known"
+            }
+            Self::Adopted => {
+                "they are older than a `cursor adopt`, which accepts that rows at or below the position are never sent"
+            }
+        }
+    }
+}
+
 /// What was found of one id when it was looked at by itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Evidence {

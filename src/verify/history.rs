@@ -9,7 +9,7 @@ use crate::relay::Start;
 use crate::source::range::{ANSWER, within};
 
 use super::decide::Known;
-use super::operations::{History, Operation, parts};
+use super::operations::{GivenUp, History, Operation};
 
 /// A relay's cursors.
 #[derive(Clone, Debug)]
@@ -101,28 +101,29 @@ impl Cursors {
         }
         Ok(known)
     }
+}
 
-    /// Rows whose dead letters operators have given up, whether or not these are there still: each with the number of the operation.
-    ///
-    /// # Errors
-    /// The database's.
-    pub async fn discarded(
-        &self,
-        session: &Session,
-        history: &History,
-        ids: &[&str],
-    ) -> Result<HashMap<(String, Timestamp), i64>, Error> {
-        let sql = include_str!("sql/discarded.sql");
-        let mut discarded: HashMap<(String, Timestamp), i64> = HashMap::new();
-        for row in within(ANSWER, session.query(sql, &[&history.names, &ids])).await? {
-            let (cursor, operation): (String, i64) = (row.try_get(2)?, row.try_get(3)?);
-            if history.is_own(parts(&cursor).0, operation) {
-                let last = discarded.entry((row.try_get(0)?, row.try_get(1)?)).or_insert(operation);
-                *last = operation.max(*last);
-            }
-        }
-        Ok(discarded)
+/// Rows whose dead letters operators have given up, whether or not these are there still: each with the newest note of that.
+///
+/// # Errors
+/// The database's.
+pub(super) async fn given_up<'h>(
+    session: &Session,
+    history: &'h History,
+    ids: &[&str],
+) -> Result<HashMap<(String, Timestamp), &'h GivenUp>, Error> {
+    let mut found = HashMap::new();
+    let notes = history.discards();
+    // Every question reads all rows of these notes.
+    if notes.is_empty() || ids.is_empty() {
+        return Ok(found);
     }
+    for row in within(ANSWER, session.query(include_str!("sql/discarded.sql"), &[&notes, &ids])).await? {
+        if let Some(given_up) = history.given_up(row.try_get(2)?) {
+            found.insert((row.try_get(0)?, row.try_get(1)?), given_up);
+        }
+    }
+    Ok(found)
 }
 
 fn operation(row: &tokio_postgres::Row) -> Result<Operation, tokio_postgres::Error> {
@@ -132,6 +133,7 @@ fn operation(row: &tokio_postgres::Row) -> Result<Operation, tokio_postgres::Err
     };
     Ok(Operation {
         id: row.try_get(0)?,
+        at: row.try_get(10)?,
         verb: row.try_get(1)?,
         cursor: row.try_get::<_, Option<_>>(2)?.unwrap_or_default(),
         former: row.try_get(3)?,

@@ -8,7 +8,8 @@ use rdkafka::message::{BorrowedMessage, Message as _};
 use super::candidates::{Candidate, Candidates};
 use super::compare::Work;
 use super::decide::{Evidence, Kind, Known, decide};
-use super::operations::{Row, Said, parts};
+use super::history;
+use super::operations::{GivenUp, Row, Said, parts};
 use super::record::Seen;
 use super::report::{Difference, Report};
 use super::retained::Retained;
@@ -93,23 +94,29 @@ impl Work<'_> {
         for some in candidates.chunks(IDS) {
             let ids: Vec<&str> = some.iter().map(|candidate| candidate.id.as_str()).collect();
             let now = self.rows_of(&ids).await?;
-            let (known, discarded) = match &self.subject.cursors {
-                Some(cursors) => (
-                    cursors.known(self.session, &ids).await?,
-                    cursors.discarded(self.session, &self.history, &ids).await?,
-                ),
-                None => Default::default(),
+            let known = match &self.subject.cursors {
+                Some(cursors) => cursors.known(self.session, &ids).await?,
+                None => HashMap::new(),
             };
+            let missed = some.iter().filter(|candidate| candidate.is_missed());
+            let missed: Vec<&str> = missed.map(|candidate| candidate.id.as_str()).collect();
+            let given_up = history::given_up(self.session, &self.history, &missed).await?;
             for candidate in some {
                 let rows = now.get(candidate.id.as_str()).map_or(&[][..], Vec::as_slice);
                 let mut evidence = self.evidence(candidate, rows);
                 let at = candidate.row.unwrap_or(Timestamp::NEG_INFINITY);
                 evidence.moved_back = self.history.moved_back(candidate.record.unwrap_or(at));
-                evidence.known = candidate.row.and_then(|at| {
+                let said = candidate.row.map_or(Said::Nothing, |at| {
                     let row = (candidate.id.clone(), at);
                     let letter = known.get(&row).or_else(|| before.get(&row)).copied();
-                    letter.or_else(|| self.passed_over(candidate, at, discarded.get(&row).copied()))
+                    letter.map_or_else(|| self.passed_over(candidate, at, given_up.get(&row).copied()), Said::Passed)
                 });
+                let (reason, withheld) = match said {
+                    Said::Passed(known) => (Some(known), None),
+                    Said::Unclear(why) => (None, Some(why)),
+                    Said::Due | Said::Nothing => (None, None),
+                };
+                evidence.known = reason;
                 let verdict = decide(&evidence);
                 if let Some(known) = verdict.known {
                     *report.known.entry(known).or_default() += 1;
@@ -117,7 +124,8 @@ impl Work<'_> {
                 for kind in verdict.kinds {
                     undecided += u64::from(kind == Kind::NotInTopic || kind == Kind::NotDelivered);
                     *report.counts.entry(kind).or_default() += 1;
-                    report.differences.push(self.difference(candidate, kind, rows, &spans));
+                    let found = self.difference(candidate, kind, rows, &spans);
+                    report.differences.push(Difference { withheld, ..found });
                 }
             }
         }
@@ -160,32 +168,22 @@ impl Work<'_> {
         });
         let created_at = candidate.row.or_else(|| rows.first().copied()).or(candidate.record);
         let cursor = self.subject.cursors.as_ref().and_then(|cursors| cursors.names.get(candidate.part).cloned());
-        Difference { id: candidate.id.clone(), created_at, kind, record, cursor }
+        Difference { id: candidate.id.clone(), created_at, kind, record, cursor, withheld: None }
     }
 
-    /// Why a row was not to be sent, or is no longer in the topic; `discarded` is the operation that gave its dead letter up.
-    fn passed_over(&self, candidate: &Candidate, at: Timestamp, discarded: Option<i64>) -> Option<Known> {
+    /// Whether a row was to be sent and is still in the topic, as far as that can be told; `given_up` is the note of its dead letter.
+    fn passed_over(&self, candidate: &Candidate, at: Timestamp, given_up: Option<&GivenUp>) -> Said {
         let retention = match &self.retained {
-            Retained::After(cut) if at <= *cut => Some(Known::Retention),
-            _ => None,
+            Retained::After(cut) if at <= *cut => Said::Passed(Known::Retention),
+            _ => Said::Nothing,
         };
         let (Some(cursors), Some(shape)) = (&self.subject.cursors, self.subject.parts.first()) else {
             return retention;
         };
-        let row = Row { id: &candidate.id, at, ids: shape.id_type };
+        let row = Row { id: &candidate.id, at, ids: shape.id_type, given_up };
         let (_, shard) = parts(cursors.names.get(candidate.part).map_or("", String::as_str));
-        if discarded.is_some_and(|operation| !self.history.came_again(row, shard, operation)) {
-            return Some(Known::Discarded);
-        }
-        match self.history.says(row, shard) {
-            Said::Passed(known) => Some(known),
-            Said::Due => retention,
-            // What came before the relay began is not its to deliver.
-            Said::Nothing => {
-                let began = self.history.began(cursors.start, &self.standings);
-                began.filter(|began| at < *began).map(|_| Known::BeforeStart).or(retention)
-            }
-        }
+        let said = self.history.says(row, shard);
+        if matches!(said, Said::Passed(_)) || retention == Said::Nothing { said } else { retention }
     }
 
     /// Missing rows are reported only where nothing else can have removed their records.
@@ -249,6 +247,8 @@ impl Work<'_> {
             report.table = report.table.saturating_sub(*rows);
             report.delivered = report.delivered.saturating_sub(*rows);
         }
+        let withheld = report.withheld();
+        report.notes.extend(withheld);
         if !report.complete && report.counts.is_empty() {
             let what =
                 "more differs by the sums than can be looked at one by one, and what was looked at is explained by now";

@@ -1,11 +1,12 @@
 //! What operators have done with a relay's cursors, as far as it tells why a row was never sent. Pure.
 //!
 //! Promise: of the operations that concern a row, the newest one decides. What one passed over, and a later one led back to, was to
-//! be sent; and what an operator did with one shard says nothing of another's rows.
+//! be sent; and what an operator did with one shard says nothing of another's rows. Where it is not known whether a row was passed over,
+//! that is the answer: such a row is neither equal nor to be published.
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::decide::Known;
+use super::decide::{Known, Withheld};
 use super::history::Standing;
 use crate::position::{Position, Timestamp};
 use crate::relay::Start;
@@ -16,6 +17,8 @@ use crate::source::shape::IdType;
 pub struct Operation {
     /// Its number.
     pub id: i64,
+    /// When it was noted.
+    pub at: Option<Timestamp>,
     /// What was done.
     pub verb: String,
     /// With which cursor, or with those of which relay.
@@ -26,7 +29,7 @@ pub struct Operation {
     pub from: Option<Position>,
     /// Where it was to stand.
     pub to: Option<Position>,
-    /// The number of a change that was carried out.
+    /// The number of the change that was ordered, or carried out; orders of older versions have none.
     pub number: Option<i64>,
     /// Whether that has moved the cursor.
     pub moved: Option<bool>,
@@ -41,6 +44,16 @@ pub struct Row<'a> {
     pub at: Timestamp,
     /// The type of the table's ids.
     pub ids: IdType,
+    /// The newest note that its dead letter was given up.
+    pub given_up: Option<&'a GivenUp>,
+}
+
+/// A note that dead letters of a cursor were given up.
+#[derive(Clone, Debug)]
+pub struct GivenUp {
+    operation: i64,
+    generation: usize,
+    shard: String,
 }
 
 /// What the operations say of a row.
@@ -50,6 +63,8 @@ pub enum Said {
     Passed(Known),
     /// It was to be sent.
     Due,
+    /// Whether it was to be sent is not known, for this reason.
+    Unclear(Withheld),
     /// Nothing: none of them concerns it.
     Nothing,
 }
@@ -65,6 +80,8 @@ enum Step {
     Began(Option<Position>),
     /// The relay has moved it back.
     WentBack(Option<Position>),
+    /// At this instant it took over what an operator had accepted, of which rows at or below it are never sent.
+    Adopted(Timestamp),
 }
 
 #[derive(Clone, Debug)]
@@ -76,17 +93,26 @@ struct Event {
     step: Step,
 }
 
+/// What was noted of a change when it was carried out.
+#[derive(Clone, Copy, Debug)]
+struct Outcome {
+    moved: bool,
+    at: Option<Timestamp>,
+}
+
 /// What operators have done with a relay's cursors.
 #[derive(Clone, Debug, Default)]
 pub struct History {
     /// The relay's names, the former ones too: records have the one of their time.
     pub names: Vec<String>,
-    /// The same, each with the operation that gave it, the newest first: another relay may have had the name before.
-    eras: Vec<(String, i64)>,
     /// The newest first.
     events: Vec<Event>,
+    /// By their numbers.
+    given_up: BTreeMap<i64, GivenUp>,
     /// The shards of each set of cursors that another set has replaced, the newest first.
     former: Vec<Vec<String>>,
+    /// When the relay began by its configuration; none where that is not known.
+    began: Option<Timestamp>,
 }
 
 impl Row<'_> {
@@ -111,6 +137,7 @@ impl Step {
         let to = match self {
             Self::Moved { to, .. } | Self::Began(to) | Self::WentBack(to) => to.as_ref(),
             Self::Skipped(place) => Some(place),
+            Self::Adopted(_) => return Said::Nothing,
         };
         if row.is_after(to) == Some(true) {
             return Said::Due;
@@ -123,6 +150,25 @@ impl Step {
             _ => Said::Nothing,
         }
     }
+
+    /// Whether it has passed over exactly this row.
+    fn skips(&self, row: Row<'_>) -> bool {
+        matches!(self, Self::Skipped(place) if row.is_at(place))
+    }
+
+    /// Whether this row may have been at or below the position then, unsent.
+    fn accepts(&self, row: Row<'_>) -> bool {
+        matches!(self, Self::Adopted(at) if row.at <= *at)
+    }
+
+    /// Whether rows were to come again by it. A move within one instant counts: a turn, too, takes it for one that leads back.
+    fn leads_back(&self) -> bool {
+        match self {
+            Self::Moved { from, to } => instant(to.as_ref()) <= instant(from.as_ref()),
+            Self::Began(_) | Self::WentBack(_) => true,
+            Self::Skipped(_) | Self::Adopted(_) => false,
+        }
+    }
 }
 
 impl History {
@@ -130,10 +176,14 @@ impl History {
     #[must_use]
     pub fn of(relay: &str, operations: impl IntoIterator<Item = Operation>) -> Self {
         let mut history = Self { names: vec![relay.to_owned()], ..Self::default() };
-        let (mut name, mut began) = (relay.to_owned(), i64::MIN);
-        // Which changes were carried out, and whether they have moved the cursor: of each shard, by their numbers.
-        let mut applied: HashMap<String, BTreeMap<i64, bool>> = HashMap::new();
+        let mut name = relay.to_owned();
+        // Of each shard, by the numbers of the changes.
+        let mut outcomes: HashMap<String, BTreeMap<i64, Outcome>> = HashMap::new();
         for operation in operations {
+            // Until then another relay had the name.
+            if operation.verb == "cursor rename" && operation.former.as_deref() == Some(name.as_str()) {
+                break;
+            }
             let (of, shard) = parts(&operation.cursor);
             if of != name {
                 continue;
@@ -141,43 +191,43 @@ impl History {
             let shard = shard.to_owned();
             match operation.verb.as_str() {
                 // What came before was done with other cursors, which had other rows to send.
-                "cursor remove" => {
-                    began = operation.id;
-                    break;
-                }
+                "cursor remove" => break,
                 "cursor rename" => {
                     let Some(former) = operation.former else { continue };
                     history.names.push(former.clone());
-                    history.eras.push((std::mem::replace(&mut name, former), operation.id));
+                    name = former;
                 }
                 "cursor reshard" => {
                     let former = operation.former.unwrap_or_default();
                     let former: Vec<String> = serde_json::from_str(&former).unwrap_or_default();
                     history.former.push(former.iter().map(|cursor| parts(cursor).1.to_owned()).collect());
-                    applied.clear();
+                    outcomes.clear();
                 }
                 "change applied" => {
-                    let (number, moved) = (operation.number.unwrap_or_default(), operation.moved.unwrap_or_default());
-                    applied.entry(shard).or_default().insert(number, moved);
+                    let outcome = Outcome { moved: operation.moved.unwrap_or_default(), at: operation.at };
+                    outcomes.entry(shard).or_default().insert(operation.number.unwrap_or_default(), outcome);
+                }
+                "dead-letter discard" => {
+                    let given_up = GivenUp { operation: operation.id, generation: history.former.len(), shard };
+                    history.given_up.insert(operation.id, given_up);
                 }
                 _ => {
-                    // A replica may note one change when the next one is written already: the highest number is this one's.
-                    let change = applied.get_mut(&shard).filter(|_| operation.is_change());
-                    let moved = change.and_then(|changes| changes.pop_last()).is_some_and(|(_, moved)| moved);
-                    history.add(operation, shard, moved);
+                    let outcome = outcomes.get_mut(&shard).and_then(|outcomes| operation.outcome(outcomes));
+                    history.add(operation, shard, outcome);
                 }
             }
         }
-        history.eras.push((name, began));
         history
     }
 
-    fn add(&mut self, Operation { id, verb, from, to, .. }: Operation, shard: String, moved: bool) {
+    fn add(&mut self, Operation { id, verb, from, to, .. }: Operation, shard: String, outcome: Option<Outcome>) {
+        let moved = outcome.is_some_and(|outcome| outcome.moved);
         let step = match verb.as_str() {
             "cursor create" => Some(Step::Began(to)),
             "position moved back" => Some(Step::WentBack(to)),
             "cursor seek" if moved => Some(Step::Moved { from, to }),
             "cursor skip" if moved => to.map(Step::Skipped),
+            "cursor adopt" => outcome.and_then(|outcome| outcome.at).map(Step::Adopted),
             // Not carried out, or where the cursor had moved on meanwhile.
             _ => None,
         };
@@ -185,68 +235,97 @@ impl History {
         self.events.extend(step.map(|step| Event { operation: id, generation, shard, step }));
     }
 
-    /// What they say of a row that is of this shard now. Of which former cursor it was is not known: it was passed over if each of
-    /// them has passed over its place.
-    #[must_use]
-    pub fn says(&self, row: Row<'_>, shard: &str) -> Said {
-        let own = [shard.to_owned()];
-        let sets = std::iter::once(&own[..]).chain(self.former.iter().map(Vec::as_slice));
-        let mut reason = None;
-        for (generation, set) in sets.enumerate() {
-            let mut open = false;
-            for shard in set {
-                match self.of_cursor(row, generation, shard) {
-                    Said::Passed(known) => reason = Some(known),
-                    Said::Due => return Said::Due,
-                    Said::Nothing => open = true,
-                }
-            }
-            if !open {
-                return reason.map_or(Said::Nothing, Said::Passed);
-            }
-        }
-        Said::Nothing
-    }
-
-    fn of_cursor(&self, row: Row<'_>, generation: usize, shard: &str) -> Said {
-        let events = self.events.iter().filter(|event| event.generation == generation && event.shard == shard);
-        events.map(|event| event.step.says(row)).find(|said| *said != Said::Nothing).unwrap_or(Said::Nothing)
-    }
-
-    /// Whether a row of this shard was to be sent again after this operation.
-    #[must_use]
-    pub fn came_again(&self, row: Row<'_>, shard: &str, operation: i64) -> bool {
-        let newer = self.events.iter().take_while(|event| event.operation > operation);
-        let mut may_concern = newer.filter(|event| event.generation > 0 || event.shard == shard);
-        may_concern.any(|event| event.step.says(row) == Said::Due)
-    }
-
-    /// Whether an operation with a relay of this name was one with this relay.
-    #[must_use]
-    pub fn is_own(&self, relay: &str, operation: i64) -> bool {
-        let era = self.eras.iter().find(|(_, began)| operation > *began);
-        era.is_some_and(|(name, _)| name == relay)
-    }
-
-    /// When the relay began by its configuration: what is older is not its to deliver. None where that is not known.
-    #[must_use]
-    pub fn began(&self, start: Start, standings: &[Option<Standing>]) -> Option<Timestamp> {
-        match start {
+    /// Learns when the relay began by its configuration: what is older is not its to deliver.
+    pub fn begin(&mut self, start: Start, standings: &[Option<Standing>]) {
+        self.began = match start {
             Start::Beginning => None,
             Start::At(instant) => Some(instant),
             // Its cursors are younger than the relay.
             Start::Now if !self.former.is_empty() => None,
             Start::Now => standings.iter().flatten().map(|standing| standing.created_at).min(),
+        };
+    }
+
+    /// The notes that dead letters were given up, by their numbers.
+    #[must_use]
+    pub fn discards(&self) -> Vec<i64> {
+        self.given_up.keys().copied().collect()
+    }
+
+    /// The note of this number; none if it is one of another relay.
+    #[must_use]
+    pub fn given_up(&self, operation: i64) -> Option<&GivenUp> {
+        self.given_up.get(&operation)
+    }
+
+    /// What they say of a row that is of this shard now. Of which former cursor it was is mostly not known: it was passed over if each
+    /// of those that it may have been of says so.
+    #[must_use]
+    pub fn says(&self, row: Row<'_>, shard: &str) -> Said {
+        let (mut passed, mut due, mut adopted, mut open) = (None, false, false, true);
+        for generation in 0..=self.former.len() {
+            let shards = self.shards(row, generation, shard);
+            open = shards.is_empty();
+            for shard in shards {
+                let (said, accepted) = self.of_cursor(row, generation, shard);
+                adopted |= accepted;
+                match said {
+                    Said::Passed(known) => passed = Some(known),
+                    Said::Due => due = true,
+                    // What was done before the cursor was made may concern the row.
+                    Said::Unclear(_) | Said::Nothing => open = true,
+                }
+            }
+            if !open {
+                break;
+            }
+        }
+        if open && self.began.is_some_and(|began| row.at < began) {
+            passed = passed.or(Some(Known::BeforeStart));
+            open = false;
+        }
+        match passed {
+            Some(known) if !due && !open => Said::Passed(known),
+            Some(_) => Said::Unclear(Withheld::FormerShard),
+            None if adopted => Said::Unclear(Withheld::Adopted),
+            None if due => Said::Due,
+            None => Said::Nothing,
         }
     }
 
-    /// How often an operator has moved a cursor back over a row.
+    /// The shards that a row may have been of in this set of cursors: the one that noted this very row, or else any.
+    fn shards<'a>(&'a self, row: Row<'a>, generation: usize, now: &'a str) -> Vec<&'a str> {
+        let Some(set) = generation.checked_sub(1).and_then(|former| self.former.get(former)) else { return vec![now] };
+        let given_up = row.given_up.filter(|given_up| given_up.generation == generation);
+        let skipped = self.events.iter().find(|event| event.generation == generation && event.step.skips(row));
+        let skipped = skipped.map(|event| event.shard.as_str());
+        let noted = given_up.map(|given_up| given_up.shard.as_str()).or(skipped);
+        noted.map_or_else(|| set.iter().map(String::as_str).collect(), |shard| vec![shard])
+    }
+
+    /// What was done with one cursor says of a row, and whether the cursor may have accepted since then that the row is not sent.
+    fn of_cursor(&self, row: Row<'_>, generation: usize, shard: &str) -> (Said, bool) {
+        let since = row.given_up.map_or(i64::MIN, |given_up| given_up.operation);
+        let newer = self.events.iter().take_while(|event| event.operation > since);
+        let mut adopted = false;
+        for event in newer.filter(|event| event.generation == generation && event.shard == shard) {
+            adopted |= event.step.accepts(row);
+            match event.step.says(row) {
+                // Rows beyond the position are given up, too, and do not come again when it moves on.
+                Said::Due if row.given_up.is_some() && !event.step.leads_back() => {}
+                Said::Nothing => {}
+                said => return (said, adopted),
+            }
+        }
+        let given_up = row.given_up.filter(|given_up| given_up.generation == generation);
+        (given_up.map_or(Said::Nothing, |_| Said::Passed(Known::Discarded)), adopted)
+    }
+
+    /// How often an operator has moved a cursor back over a row, whichever shard it was.
     #[must_use]
     pub fn moved_back(&self, at: Timestamp) -> u64 {
-        let instant =
-            |place: &Option<Position>| place.as_ref().map_or(Timestamp::NEG_INFINITY, |place| place.created_at);
         let over = |event: &&Event| match &event.step {
-            Step::Moved { from, to } => instant(to) <= at && at <= instant(from),
+            Step::Moved { from, to } => instant(to.as_ref()) <= at && at <= instant(from.as_ref()),
             _ => false,
         };
         self.events.iter().filter(over).count() as u64
@@ -254,10 +333,22 @@ impl History {
 }
 
 impl Operation {
-    /// Whether it has a number, and its outcome a note of its own.
-    fn is_change(&self) -> bool {
-        matches!(self.verb.as_str(), "cursor seek" | "cursor skip" | "cursor adopt")
+    /// What a change has come to, by the outcomes of its cursor that were noted after it.
+    fn outcome(&self, outcomes: &mut BTreeMap<i64, Outcome>) -> Option<Outcome> {
+        if !matches!(self.verb.as_str(), "cursor seek" | "cursor skip" | "cursor adopt") {
+            return None;
+        }
+        match self.number {
+            Some(number) => outcomes.remove(&number),
+            // A replica may note one change when the next one is written already: the highest number is this one's.
+            None => outcomes.pop_last().map(|(_, outcome)| outcome),
+        }
     }
+}
+
+/// That of a place; none is before every row.
+fn instant(place: Option<&Position>) -> Timestamp {
+    place.map_or(Timestamp::NEG_INFINITY, |place| place.created_at)
 }
 
 /// A cursor's name: its relay's, and what tells it from the other shards.

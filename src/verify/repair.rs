@@ -7,16 +7,33 @@ use tokio_postgres::Client;
 use tokio_postgres::types::ToSql;
 
 use super::Report;
-use super::decide::Kind;
+use super::decide::{Kind, Withheld};
 use super::report::Difference;
 use crate::cursor::control::note;
 use crate::database::Error;
 use crate::position::Timestamp;
 
 impl Report {
-    /// The rows that the topic lacks.
+    /// The rows that the topic lacks, without those that a repair leaves out.
     pub fn missing(&self) -> impl Iterator<Item = &Difference> {
+        self.lacking().filter(|found| found.withheld.is_none())
+    }
+
+    fn lacking(&self) -> impl Iterator<Item = &Difference> {
         self.differences.iter().filter(|found| matches!(found.kind, Kind::NotInTopic | Kind::NotDelivered))
+    }
+
+    /// What must be said of those that a repair leaves out.
+    pub(super) fn withheld(&self) -> Vec<String> {
+        let rows = |why: Withheld| self.lacking().filter(|found| found.withheld == Some(why)).count();
+        let counted = Withheld::ALL.into_iter().map(|why| (why, rows(why))).filter(|(_, rows)| *rows > 0);
+        let note = |(why, rows): (Withheld, usize)| {
+            let why = why.as_str();
+            format!(
+                "--repair leaves out {rows} rows that the topic lacks: {why}; `cursor seek` to before them has them sent"
+            )
+        };
+        counted.map(note).collect()
     }
 }
 
@@ -43,4 +60,45 @@ pub async fn repair(client: &mut Client, table: &str, report: &Report, by: &str)
     }
     transaction.commit().await?;
     Ok(ordered)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(id: &str, kind: Kind, withheld: Option<Withheld>) -> Difference {
+        Difference { id: id.to_owned(), created_at: None, kind, record: None, cursor: None, withheld }
+    }
+
+    // Guarantee: verify.repair
+    #[test]
+    fn rows_that_may_have_been_passed_over_are_named_and_left_out() {
+        let (missing, adopted) = (Kind::NotInTopic, Some(Withheld::Adopted));
+        let report = Report {
+            name: "r".to_owned(),
+            topic: "t".to_owned(),
+            since: Timestamp::NEG_INFINITY,
+            until: Timestamp::INFINITY,
+            table: 4,
+            delivered: 4,
+            pending: 0,
+            records: 1,
+            without_id: 0,
+            known: BTreeMap::new(),
+            counts: BTreeMap::from([(missing, 3), (Kind::Twice, 1)]),
+            differences: vec![
+                found("1", missing, None),
+                found("2", missing, adopted),
+                found("3", missing, adopted),
+                found("4", Kind::Twice, adopted),
+            ],
+            complete: true,
+            notes: Vec::new(),
+        };
+        assert!(!report.is_equal());
+        assert_eq!(report.missing().map(|found| found.id.as_str()).collect::<Vec<_>>(), ["1"]);
+        let notes = report.withheld();
+        assert_eq!(notes.len(), 1, "{notes:?}");
+        assert!(notes[0].starts_with("--repair leaves out 2 rows that the topic lacks: they are older"), "{notes:?}");
+    }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::decide::{Kind, Known};
+use super::decide::{Kind, Known, Withheld};
 use crate::position::Timestamp;
 
 /// Rows of a minute of `created_at` are a slice.
@@ -22,6 +22,8 @@ pub struct Difference {
     pub record: Option<(String, i32, i64)>,
     /// The cursor that passed the row, if the table has it.
     pub cursor: Option<String>,
+    /// Why no repair publishes the row if the topic lacks it.
+    pub withheld: Option<Withheld>,
 }
 
 /// A comparison of a table with a topic.

@@ -101,7 +101,8 @@ async fn pass_over(owner: &Client, cursor: &str, id: u32) {
 /// Has a replica move the cursor after the row with this id, and ends it; the cursor stays paused.
 async fn seek_and_stay_paused(relay: &Delivered, id: &str) {
     let mut replica = Process::spawn(&relay.text, &["run"]);
-    for args in [&["cursor", "pause", "events"][..], &["cursor", "seek", "events", "--after-id", id, "--yes"]] {
+    let seek = ["cursor", "seek", "events", "--after-id", id, "--yes", "--no-wait"];
+    for args in [&["cursor", "pause", "events"][..], &seek] {
         let (code, _, log) = outbox_relay(&relay.text, args).await;
         assert_eq!(code, Some(0), "{log}");
     }

@@ -5,7 +5,7 @@ fn place(micros: i64, id: &str) -> Option<Position> {
 }
 
 fn row(micros: i64, id: &str) -> Row<'_> {
-    Row { id, at: Timestamp::from_pg_micros(micros), ids: IdType::BigInt }
+    Row { id, at: Timestamp::from_pg_micros(micros), ids: IdType::BigInt, given_up: None }
 }
 
 fn done(id: i64, verb: &str, cursor: &str) -> Operation {
@@ -26,6 +26,11 @@ fn skip(id: i64, number: i64, to: Option<Position>, moved: bool) -> [Operation; 
     change(number, Operation { to, ..done(id, "cursor skip", "r") }, moved)
 }
 
+/// The two shards of `r` are exchanged for others.
+fn reshard(id: i64) -> Operation {
+    Operation { former: Some("[\"r#0\",\"r#1\"]".to_owned()), ..done(id, "cursor reshard", "r") }
+}
+
 /// Of the relay `r`.
 fn history(operations: impl IntoIterator<Item = Operation>) -> History {
     let mut operations: Vec<Operation> = operations.into_iter().collect();
@@ -35,6 +40,8 @@ fn history(operations: impl IntoIterator<Item = Operation>) -> History {
 
 const SKIPPED: Said = Said::Passed(Known::Skipped);
 const BEFORE: Said = Said::Passed(Known::BeforeStart);
+const DISCARDED: Said = Said::Passed(Known::Discarded);
+const FORMER: Said = Said::Unclear(Withheld::FormerShard);
 
 // Guarantee: verify.explained
 #[test]
@@ -93,6 +100,18 @@ fn change_that_moved_nothing_explains_nothing() {
 }
 
 #[test]
+fn outcome_is_that_of_the_change_with_its_number() {
+    let numbered = |number: i64, [note, ordered]: [Operation; 2]| [note, Operation { number: Some(number), ..ordered }];
+    // The first one is carried out when the second is written already, whose place the third takes.
+    let [first_note, first] = numbered(1, seek(1, 1, "r", place(10, "1"), place(20, "5")));
+    let [_, second] = numbered(2, seek(2, 2, "r", place(10, "1"), place(40, "9")));
+    let third = numbered(3, change(3, done(4, "cursor adopt", "r"), false));
+    let changes = [Operation { id: 3, ..first_note }, first, second];
+    let history = history(changes.into_iter().chain(third));
+    assert_eq!((history.says(row(15, "3"), ""), history.says(row(30, "7"), "")), (SKIPPED, Said::Due));
+}
+
+#[test]
 fn outcome_that_is_noted_after_the_next_change_is_that_of_its_own() {
     let [moved, first] = seek(1, 1, "r", place(10, "1"), place(20, "5"));
     let [stayed, second] = skip(2, 2, place(25, "6"), false);
@@ -112,14 +131,46 @@ fn cursor_that_was_made_at_a_place_had_no_row_before_it_to_send_and_others_had()
 
 // Guarantee: verify.explained
 #[test]
+fn row_before_the_start_is_not_due_unless_its_cursor_was_led_back_there() {
+    let began = |mut history: History| {
+        history.begin(Start::At(Timestamp::from_pg_micros(18)), &[]);
+        history
+    };
+    let plain = began(history([]));
+    assert_eq!((plain.says(row(17, "4"), ""), plain.says(row(18, "4"), "")), (BEFORE, Said::Nothing));
+    let back = || seek(1, 1, "r#0", place(30, "7"), place(12, "2"));
+    let led_back = began(history(back()));
+    assert_eq!((led_back.says(row(15, "3"), "#0"), led_back.says(row(15, "3"), "#1")), (Said::Due, BEFORE));
+    let of_either = began(history(back().into_iter().chain([reshard(9)])));
+    assert_eq!(of_either.says(row(15, "3"), "#0"), FORMER);
+}
+
+// Guarantee: verify.explained
+#[test]
 fn row_of_an_unknown_former_shard_was_passed_over_if_each_of_them_passed_its_place() {
-    let reshard = || Operation { former: Some("[\"r#0\",\"r#1\"]".to_owned()), ..done(9, "cursor reshard", "r") };
     let one = || seek(1, 1, "r#0", place(10, "1"), place(20, "5")).into_iter();
     let other = seek(3, 1, "r#1", place(12, "2"), place(18, "4"));
-    assert_eq!(history(one().chain([reshard()])).says(row(15, "3"), "#0"), Said::Nothing);
-    let all = history(one().chain(other).chain([reshard()]));
-    for (micros, id, said) in [(15, "3", SKIPPED), (11, "9", Said::Nothing), (19, "9", Said::Due)] {
+    assert_eq!(history(one().chain([reshard(9)])).says(row(15, "3"), "#0"), FORMER);
+    let all = history(one().chain(other).chain([reshard(9)]));
+    for (micros, id, said) in
+        [(15, "3", SKIPPED), (11, "9", FORMER), (19, "9", FORMER), (9, "9", Said::Nothing), (21, "9", Said::Due)]
+    {
         assert_eq!(all.says(row(micros, id), "#2"), said, "{id} at {micros}");
+    }
+}
+
+// Guarantee: verify.explained
+// Guarantee: verify.repair
+#[test]
+fn skip_before_a_reshard_is_known_by_the_row_that_it_names() {
+    let passed = |id, cursor, to| change(1, Operation { to, ..done(id, "cursor skip", cursor) }, true).into_iter();
+    let skips = || passed(1, "r#0", place(15, "3")).chain(passed(3, "r#1", place(12, "2"))).chain([reshard(9)]);
+    let skipped = history(skips());
+    assert_eq!((skipped.says(row(15, "3"), "#2"), skipped.says(row(12, "2"), "#2")), (SKIPPED, SKIPPED));
+    assert_eq!(skipped.says(row(14, "4"), "#2"), Said::Due, "no skip names it");
+    for (cursor, said) in [("r#0", Said::Due), ("r#1", SKIPPED)] {
+        let back = seek(5, 2, cursor, place(30, "7"), place(11, "1"));
+        assert_eq!(history(skips().chain(back)).says(row(15, "3"), "#2"), said, "{cursor} was led back");
     }
 }
 
@@ -127,25 +178,76 @@ fn row_of_an_unknown_former_shard_was_passed_over_if_each_of_them_passed_its_pla
 fn operations_belong_to_the_relay_that_had_the_name_then() {
     let rename = Operation { former: Some("old".to_owned()), ..done(10, "cursor rename", "r") };
     let removed = done(3, "cursor remove", "old");
-    let history = history([removed, rename].into_iter().chain(seek(5, 1, "old", place(10, "1"), place(20, "5"))));
+    let discards = [(2, "old"), (7, "old"), (8, "r"), (11, "r"), (12, "old")];
+    let discards = discards.map(|(id, cursor)| done(id, "dead-letter discard", cursor));
+    let moved = seek(5, 1, "old", place(10, "1"), place(20, "5"));
+    let history = history([removed, rename].into_iter().chain(moved).chain(discards));
     assert_eq!(history.names, ["r", "old"]);
     assert_eq!(history.says(row(15, "3"), ""), SKIPPED);
-    for (name, operation, own) in
-        [("old", 5, true), ("old", 2, false), ("r", 5, false), ("r", 11, true), ("old", 11, false)]
-    {
-        assert_eq!(history.is_own(name, operation), own, "{name} {operation}");
-    }
+    assert_eq!(history.discards(), [7, 11]);
 }
 
 // Guarantee: verify.explained
 #[test]
-fn row_comes_again_by_a_later_move_of_its_own_shard() {
-    let history = history(seek(5, 1, "r#0", place(30, "7"), place(12, "2")));
-    assert!(history.came_again(row(15, "3"), "#0", 4));
-    assert!(!history.came_again(row(15, "3"), "#0", 6), "it was given up after that");
-    assert!(!history.came_again(row(11, "1"), "#0", 4) && !history.came_again(row(15, "3"), "#1", 4));
-    assert_eq!(
-        (history.moved_back(Timestamp::from_pg_micros(15)), history.moved_back(Timestamp::from_pg_micros(31))),
-        (1, 0)
-    );
+fn relay_with_a_name_that_a_rename_freed_has_no_operations_of_the_one_before() {
+    let freed = Operation { former: Some("r".to_owned()), ..done(5, "cursor rename", "new") };
+    let before = seek(1, 1, "r", place(10, "1"), place(20, "5"));
+    let after = seek(8, 1, "r", place(30, "7"), place(40, "9"));
+    let discards = [3, 7].map(|id| done(id, "dead-letter discard", "r"));
+    let history = history(before.into_iter().chain(after).chain(discards).chain([freed]));
+    assert_eq!(history.names, ["r"]);
+    assert_eq!((history.says(row(15, "3"), ""), history.says(row(35, "8"), "")), (Said::Nothing, SKIPPED));
+    assert_eq!(history.discards(), [7]);
+}
+
+/// What is said of a row whose dead letter the note of this number gave up.
+fn given_up(history: &History, note: i64, row: Row<'_>, shard: &str) -> Said {
+    history.says(Row { given_up: history.given_up(note), ..row }, shard)
+}
+
+// Guarantee: verify.explained
+#[test]
+fn row_that_was_given_up_comes_again_by_what_leads_its_own_shard_back() {
+    let back = seek(5, 1, "r#0", place(30, "7"), place(12, "2"));
+    let discards = [4, 7].map(|id| done(id, "dead-letter discard", "r#0"));
+    let led_back = history(back.into_iter().chain(discards));
+    assert_eq!(given_up(&led_back, 4, row(15, "3"), "#0"), Said::Due);
+    assert_eq!(given_up(&led_back, 7, row(15, "3"), "#0"), DISCARDED, "it was given up after that");
+    assert_eq!(given_up(&led_back, 4, row(11, "1"), "#0"), DISCARDED);
+    assert_eq!(given_up(&led_back, 4, row(15, "3"), "#1"), DISCARDED);
+    let instants = [15, 31].map(Timestamp::from_pg_micros);
+    assert_eq!(instants.map(|at| led_back.moved_back(at)), [1, 0]);
+    let onwards = skip(5, 1, place(12, "2"), true).into_iter().chain([done(4, "dead-letter discard", "r")]);
+    assert_eq!(given_up(&history(onwards), 4, row(15, "3"), ""), DISCARDED, "it was beyond the position");
+}
+
+// Guarantee: verify.explained
+#[test]
+fn note_that_a_row_was_given_up_names_its_former_shard() {
+    let discard = |id, cursor| done(id, "dead-letter discard", cursor);
+    for (cursor, said) in [("r#0", Said::Due), ("r#1", DISCARDED)] {
+        let back = seek(5, 1, cursor, place(30, "7"), place(12, "2"));
+        let led_back = history(back.into_iter().chain([discard(4, "r#0"), reshard(9)]));
+        assert_eq!(given_up(&led_back, 4, row(15, "3"), "#2"), said, "{cursor} was led back");
+    }
+    let back = seek(5, 1, "r#0", place(30, "7"), place(12, "2"));
+    let first = Operation { former: Some("[\"r\"]".to_owned()), ..done(3, "cursor reshard", "r") };
+    let twice = history(back.into_iter().chain([discard(1, "r"), first, reshard(9)]));
+    assert_eq!(given_up(&twice, 1, row(15, "3"), "#2"), FORMER, "only one of the two shards was led back");
+}
+
+// Guarantee: verify.repair
+#[test]
+fn row_older_than_an_adopt_of_its_cursor_may_have_been_accepted_as_never_sent() {
+    let adopt = |id| {
+        let [note, ordered] = change(1, done(id, "cursor adopt", "r#0"), false);
+        [Operation { at: Some(Timestamp::from_pg_micros(20)), ..note }, ordered].into_iter()
+    };
+    let adopted = history(adopt(5));
+    assert_eq!(adopted.says(row(15, "3"), "#0"), Said::Unclear(Withheld::Adopted));
+    assert_eq!((adopted.says(row(21, "6"), "#0"), adopted.says(row(15, "3"), "#1")), (Said::Nothing, Said::Nothing));
+    let over = seek(1, 1, "r#0", place(10, "1"), place(18, "5"));
+    assert_eq!(history(adopt(5).chain(over)).says(row(15, "3"), "#0"), SKIPPED);
+    let back = seek(7, 2, "r#0", place(30, "7"), place(12, "2"));
+    assert_eq!(history(adopt(5).chain(back)).says(row(15, "3"), "#0"), Said::Due);
 }
