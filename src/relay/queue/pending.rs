@@ -43,8 +43,9 @@ const SLOW: &str = "PostgreSQL has not read this row within 3/5 of the longest t
 /// One relay's due rows in this process.
 struct PendingWork {
     source: Pending,
-    /// Rows are claimed one by one, because one among several cannot be marked.
-    narrow: bool,
+    /// So many more claims are for one row each, because one among several cannot be marked, or takes too long. The row may go away before it
+    /// is found.
+    narrow: usize,
     /// How far is looked for lanes; none where each row is on its own.
     reach: Option<Reach>,
     /// The topic of dead letters did not take a copy: when, and why.
@@ -55,7 +56,7 @@ struct PendingWork {
 pub(in crate::relay) async fn run(engine: Arc<Engine>, config: Config, source: Pending) {
     let reach =
         source.lanes.is_some().then(|| Reach::new(config.lanes, Instant::now()).tireless(engine.once().is_some()));
-    runner::run(engine, config, PendingWork { source, narrow: false, reach, uncopied: None }).await;
+    runner::run(engine, config, PendingWork { source, narrow: 0, reach, uncopied: None }).await;
 }
 
 impl Work for PendingWork {
@@ -101,9 +102,11 @@ impl Work for PendingWork {
     }
 
     async fn claim(&mut self, claim: Claim<'_, Self>) -> Result<ClaimedRows, Error> {
-        let room = if self.narrow { 1 } else { claim.room.min(claim.prepared.pending.limit) };
-        let (more, probes) = (claim.found.more, claim.probes && !self.narrow);
+        let is_narrow = self.narrow > 0;
+        let room = if is_narrow { 1 } else { claim.room.min(claim.prepared.pending.limit) };
+        let (more, probes) = (claim.found.more, claim.probes && !is_narrow);
         let claimed = claim::claim(Claim { room, probes, ..claim }).await?;
+        self.narrow = self.narrow.saturating_sub(1);
         if let Some(reach) = &mut self.reach {
             reach.claimed((claimed.jobs.len(), room), more, Instant::now());
         }
@@ -142,10 +145,11 @@ impl Work for PendingWork {
         if !is_too_slow && !sqlstate::is_of_application(&error) {
             return Err(error);
         }
-        self.narrow = !self.narrow;
-        if self.narrow {
+        if self.narrow == 0 {
+            self.narrow = prepared.pending.limit;
             return Ok(());
         }
+        self.narrow = 0;
         let (code, hint) = (sqlstate::word(&error), if is_too_slow { SLOW } else { REFUSED });
         let failure = Failure::of(Class::Retry, &code, error.to_string(), hint);
         claim::put_off(&context.engine, prepared, found, &failure).await

@@ -153,7 +153,7 @@ impl<W: Work> Runner<W> {
         prepared.metrics().set_halted(halted);
         let done = !poll.due && !poll.under_way && self.is_idle();
         let failing = standing.state == "backing_off";
-        self.context.failures.is_failing(failing);
+        self.context.failures.is_failing(failing || standing.halted.is_some() && !halted);
         self.sample(&prepared, &session, done && failing).await?;
         if self.context.checked.has_resumed(&engine, &self.context.config, halted) {
             return Ok(Duration::ZERO);
@@ -254,10 +254,11 @@ impl<W: Work> Runner<W> {
         self.context.engine.unrecorded.lost(&self.context.config.name, outcomes);
     }
 
-    /// How long it may take until outcomes are recorded, or their claims renewed, once more: several fit into a claim's time.
+    /// How long it may take until outcomes are recorded, or their claims renewed, once more. A claim's time is enough for a renewal that is
+    /// just not due yet, two records that are cut, which take 2/8 of it each, and a pause.
     fn renewal_pause(&self) -> Duration {
         match W::renewal(&self.context.config) {
-            Renewal::WhileUnrecorded(lease) => lease / 4,
+            Renewal::WhileUnrecorded(lease) => lease / 8,
             Renewal::Always => Duration::MAX,
         }
     }

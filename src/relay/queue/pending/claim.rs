@@ -92,6 +92,7 @@ pub(super) async fn put_off(
         settlement.commit().await
     };
     within(engine, waiting).await?;
+    engine.progress(&prepared.config.name, |progress| progress.failed += rows.len());
     drop(permits);
     Ok(())
 }

@@ -15,10 +15,6 @@ use crate::relay::queue::work::{Attempt, AttemptOf, Job, Outcome, Recorded, Rene
 /// others indefinitely.
 const PATIENCE: u32 = 25;
 
-/// So many outcomes are tried before others have their turn, when a trigger of the application waits for a lock or takes too long: some
-/// seconds each.
-const WAITS: usize = 3;
-
 impl<W: Work> Runner<W> {
     /// Records everything that has ended; what cannot be recorded yet stays for the next time, with the relay as the last passed
     /// checks found it.
@@ -40,11 +36,13 @@ impl<W: Work> Runner<W> {
         renewed.and(recorded).and(given_up)
     }
 
-    /// Those together that the server has not refused.
+    /// Those together that the server has not refused; no part begins once this has taken so long that claims are to be renewed.
     async fn record_together(&mut self, prepared: &W::Prepared) -> Result<(), Error> {
+        let until = Instant::now() + self.renewal_pause().min(self.context.engine.call_deadline) / 2;
         let (mut alone, mut attempts): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.unrecorded).into_iter().partition(|attempt| attempt.refused);
-        while !attempts.is_empty() {
+        let mut waiting = Vec::new();
+        while !attempts.is_empty() && Instant::now() < until {
             let allowed = self.size.allowed();
             let rest = attempts.split_off(self.size.begin(attempts.len().min(W::TOGETHER)));
             let recorded = self.work.record(&self.context, prepared, &attempts).await;
@@ -55,55 +53,74 @@ impl<W: Work> Runner<W> {
                 Ok(recorded) => self.settle(prepared, attempts, &recorded).await,
                 // The server refuses to record one of them, a trigger of the application perhaps: not the others' fault.
                 Err(error) if is_about_a_row(&error) || is_lock_timeout(&error) => alone.extend(attempts),
-                Err(error) if attempts.len() == 1 && is_too_slow(&error) => alone.extend(attempts),
+                Err(error) if attempts.len() == 1 && is_too_slow(&error) => {
+                    for attempt in attempts {
+                        waiting.push(self.waits(attempt, &error).await);
+                    }
+                }
                 Err(error) => {
                     // Those that were not tried come first the next time: these may be what takes too long.
                     self.unrecorded.extend(rest);
                     self.unrecorded.extend(alone);
+                    self.unrecorded.extend(waiting);
                     self.keep(attempts, &error);
                     return Err(error);
                 }
             }
             attempts = rest;
         }
-        self.record_alone(prepared, alone).await
+        self.unrecorded.extend(attempts);
+        let recorded = self.record_alone(prepared, alone, until).await;
+        self.unrecorded.extend(waiting);
+        recorded
     }
 
-    /// Records each alone.
-    async fn record_alone(&mut self, prepared: &W::Prepared, attempts: Vec<AttemptOf<W>>) -> Result<(), Error> {
-        let (mut attempts, mut waiting) = (attempts.into_iter(), Vec::new());
+    /// Records each alone: one at least, and no other after `until`.
+    async fn record_alone(
+        &mut self,
+        prepared: &W::Prepared,
+        attempts: Vec<AttemptOf<W>>,
+        until: Instant,
+    ) -> Result<(), Error> {
+        let mut attempts = attempts.into_iter();
+        let mut waiting = Vec::new();
         while let Some(attempt) = attempts.next() {
-            let error = match self.work.record(&self.context, prepared, std::slice::from_ref(&attempt)).await {
-                Ok(recorded) => {
-                    self.settle(prepared, vec![attempt], &recorded).await;
-                    continue;
-                }
-                Err(error) if is_about_a_row(&error) => match self.refused(prepared, attempt, &error).await {
-                    Ok(()) => continue,
-                    Err(error) => error,
-                },
-                // Its row is free, and what a trigger writes beside it is not, or takes too long.
-                Err(error) if is_slow(&error) => {
-                    self.context.failures.record_refused(&attempt.job.id(), &error).await;
-                    let refused = attempt.refused || is_too_slow(&error);
-                    waiting.push(Attempt { refused, ..attempt });
-                    if waiting.len() < WAITS {
-                        continue;
+            match self.work.record(&self.context, prepared, std::slice::from_ref(&attempt)).await {
+                Ok(recorded) => self.settle(prepared, vec![attempt], &recorded).await,
+                Err(error) if is_about_a_row(&error) => {
+                    if let Err(error) = self.refused(prepared, attempt, &error).await {
+                        self.unrecorded.extend(attempts);
+                        self.unrecorded.extend(waiting);
+                        return Err(error);
                     }
-                    error
+                }
+                // Its row is free, and what a trigger writes beside it is not, or takes too long.
+                Err(error) if is_lock_timeout(&error) || is_too_slow(&error) => {
+                    waiting.push(self.waits(attempt, &error).await);
                 }
                 Err(error) => {
-                    waiting.push(attempt);
-                    error
+                    self.unrecorded.extend(attempts);
+                    self.unrecorded.extend(waiting);
+                    self.keep(vec![attempt], &error);
+                    return Err(error);
                 }
-            };
-            // Those that were not tried come first the next time.
-            self.unrecorded.extend(attempts);
-            self.keep(waiting, &error);
-            return if is_slow(&error) { Ok(()) } else { Err(error) };
+            }
+            if Instant::now() >= until {
+                break;
+            }
         }
+        // Those that were not tried come first the next time.
+        self.unrecorded.extend(attempts);
         self.unrecorded.extend(waiting);
         Ok(())
+    }
+
+    /// One alone has waited for a lock, or taken too long, which says nothing of others.
+    async fn waits(&mut self, mut attempt: AttemptOf<W>, error: &Error) -> AttemptOf<W> {
+        self.context.failures.record_refused(&attempt.job.id(), error).await;
+        attempt.refused |= is_too_slow(error);
+        attempt.may_be_recorded |= error.may_have_committed();
+        attempt
     }
 
     /// The server refuses to record this one.
@@ -242,11 +259,6 @@ impl<W: Work> Runner<W> {
         }
         Ok(())
     }
-}
-
-/// Whether one outcome takes longer than a call may, which says nothing of others.
-fn is_slow(error: &Error) -> bool {
-    is_lock_timeout(error) || is_too_slow(error)
 }
 
 /// Logs that the outcome of `what` is given up, and what `decides` about it then.
