@@ -16,6 +16,11 @@ pub const CHECK: &str = "check:";
 const DECISIONS: [&str; 5] =
     ["cursor_deleted", "horizon_rule_changed", "late_row", "order_changed", "table_subscribed"];
 
+/// Whether halts with this code wait for an operator, whatever the configuration.
+pub(super) fn is_decision(code: &str) -> bool {
+    DECISIONS.contains(&code)
+}
+
 /// Which replicas a halt keeps from going on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HaltScope {
@@ -28,7 +33,7 @@ pub struct HaltScope {
 impl HaltScope {
     pub(super) fn new(stored: Option<String>, code: Option<&str>) -> Self {
         let stored = stored.unwrap_or_default();
-        let for_all = !stored.starts_with(CHECK) && code.is_some_and(|code| DECISIONS.contains(&code));
+        let for_all = !stored.starts_with(CHECK) && code.is_some_and(is_decision);
         Self { stored, for_all }
     }
 
@@ -79,7 +84,7 @@ const REPORT: &str = include_str!("sql/status_report.sql");
 ///
 /// With `halted`, the fingerprint of the configuration under which the cursor now stands still, until an operator ends the
 /// halt, the configuration is another or, of a check's, the check passes. Configurations that have halted already go on standing
-/// still. The same halt again keeps its time; a check's leaves one alone that a turn has found; and an error that does not halt
+/// still, and an operator's decision stays what is to be decided. The same halt again keeps its time; a check's leaves one alone that a turn has found; and an error that does not halt
 /// leaves any halt alone.
 ///
 /// `circuit_open` says that the sink's circuit is open, since the first such report, or that it is closed. A report that
@@ -113,6 +118,7 @@ pub async fn report(
                 &message,
                 &error.hint,
                 &circuit_open,
+                &DECISIONS.as_slice(),
             ],
         )
         .await?;
@@ -178,11 +184,13 @@ pub async fn rest(session: &Session, cursor: &str, linger: Duration) -> Result<b
 const CLEAR: &str = include_str!("sql/status_clear.sql");
 
 /// Records that the cursor is well again: no error, no open circuit. A halt stays, unless it is this one ([`HaltScope::stored`]),
-/// or one of a check: another process's, as the caller's own has passed. True when this has closed a circuit.
+/// or one of a check: another process's, as the caller's own has passed. Without one, so does a halt that is older than five minutes and
+/// not an operator's to decide: the caller, which it does not stop, has gone on, and the replica that halted may be gone for good. True
+/// when this has closed a circuit.
 ///
 /// # Errors
 /// The database's.
 pub async fn clear(session: &Session, cursor: &str, halt: Option<&str>) -> Result<bool, Error> {
-    let row = session.query_opt(CLEAR, &[&cursor, &halt]).await?;
+    let row = session.query_opt(CLEAR, &[&cursor, &halt, &DECISIONS.as_slice()]).await?;
     Ok(row.map(|row| row.try_get(0)).transpose()?.unwrap_or_default())
 }

@@ -86,6 +86,16 @@ async fn a_halt_counts_for_the_configurations_that_have_halted_and_an_operators_
     report("http_401", "f2").await;
     report("twilio_21211", "f1").await;
     assert_eq!(counts().await, [true, true, false], "both have halted since");
+    report("order_changed", "f1").await;
+    report("http_401", "f1").await;
+    assert_eq!(
+        cursor::halt(&session, "c").await.unwrap().unwrap().code,
+        "order_changed",
+        "that is still to be decided"
+    );
+    forget().await;
+    report("http_401", "f1").await;
+    report("twilio_21211", "f2").await;
     cursor::clear(&session, "c", Some("f1")).await.unwrap();
     assert_eq!(status(&owner).await, (true, Some("f1 f2".to_owned()), false), "it is another halt by now");
     for code in ["cursor_deleted", "horizon_rule_changed", "late_row", "order_changed", "table_subscribed"] {
@@ -150,6 +160,15 @@ async fn a_halt_of_another_configuration_outlasts_checks_that_run_again_and_ends
         (true, Some(REAL.to_owned()), false),
         "the halt of a replica that runs beside this one"
     );
+    owner
+        .batch_execute(
+            "UPDATE outbox.cursor_status SET last_error = last_error || jsonb_build_object('at', now() - interval '6 minutes'); \
+             INSERT INTO bookings DEFAULT VALUES",
+        )
+        .await
+        .unwrap();
+    eventually(PATIENCE * 2, async || !status(&owner).await.0).await;
+    cursor::report(&session, "c", &ERROR, Some(REAL), None).await.unwrap();
     process.signal(Signal::TERM);
     assert_eq!(process.wait().await, Some(0), "{}", process.log());
     let _process = Process::spawn(&text, &["run"]);

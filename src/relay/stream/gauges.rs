@@ -59,7 +59,8 @@ impl Samples {
                 topics.entry(ready.config.sink.target()).or_default().push(Arc::clone(ready));
             }
             let waits = look.is_behind(standing) || look.is_held(standing) || standing.redrive;
-            let trouble = ready.status.reported() || standing.circuit.is_some();
+            let stands_still = ready.stands_still(standing.halted.as_ref());
+            let trouble = !stands_still && (ready.status.reported() || standing.circuit.is_some());
             if trouble && !waits && !member.busy {
                 report::clear(&session, &member.config.name, "no row waits any more").await?;
             }

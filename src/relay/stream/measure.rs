@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::cursor::{Attention, ClockStep, HaltScope, Standing};
+use crate::cursor::{Attention, ClockStep, Standing};
 use crate::metrics::{Looked, Phase, TurnResult};
 use crate::relay::Guarantee;
 use crate::relay::engine::disposition::{ForRelay, at_stop};
@@ -125,10 +125,10 @@ impl PreparedStream {
         metrics.set_paused(standing.paused);
         metrics.set_circuit_open(standing.circuit.is_some());
         self.status.set_circuit_open(standing.circuit.is_some());
-        // What another replica has reported ends with this one's success, too; so does what a check of its own found.
-        let checked = standing.halted.as_ref().is_some_and(HaltScope::is_check);
-        self.status.set_reported(standing.state == "backing_off" || checked);
-        metrics.set_halted(self.stands_still(standing.halted.as_ref()));
+        let stands_still = self.stands_still(standing.halted.as_ref());
+        // What another replica has reported ends with this one's success, too; so does what a check of its own found, and in time its halt.
+        self.status.set_reported(standing.state == "backing_off" || standing.halted.is_some() && !stands_still);
+        metrics.set_halted(stands_still);
         let horizon = &sighting.horizon;
         metrics.looked(Looked {
             before: look.before,
