@@ -8,6 +8,7 @@ use tokio_postgres::types::ToSql;
 
 use super::control::note;
 use super::standing::set_lock;
+use super::status::is_decision;
 use super::{RestsOn, lock, position};
 use crate::database::{Error, quote_literal};
 use crate::late::Swept;
@@ -42,6 +43,8 @@ pub struct Old {
     pub letters: i64,
     /// Its outcomes that nobody has settled.
     pub unknown: i64,
+    /// The code of its halt, if an operator must decide about it.
+    pub decision: Option<String>,
 }
 
 impl Old {
@@ -120,6 +123,7 @@ pub async fn old(client: &Client, relay: &str) -> anyhow::Result<Vec<Old>> {
                     columns: row.try_get(16)?,
                 },
                 swept: lock::swept(row.try_get(13)?, row.try_get(14)?),
+                decision: row.try_get::<_, Option<String>>(17)?.filter(|code| is_decision(code)),
             })
         })
         .collect()
@@ -136,15 +140,13 @@ pub async fn lock(client: &Client, relay: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Locks what operators have ordered for these cursors until the transaction ends: a pause that is said to be done must not vanish with
-/// its cursor.
+/// Lets no operator order anything until the transaction ends, the first order for a cursor included: a pause that is said to be done must
+/// not vanish with its cursor.
 ///
 /// # Errors
 /// The database's.
-pub async fn lock_orders(client: &Client, old: &[Old]) -> Result<(), Error> {
-    let names: Vec<&str> = old.iter().map(|old| old.name.as_str()).collect();
-    client.execute("SELECT FROM outbox.control WHERE cursor = ANY ($1::text[]) FOR UPDATE", &[&names]).await?;
-    Ok(())
+pub async fn lock_orders(client: &Client) -> Result<(), Error> {
+    Ok(client.batch_execute("LOCK TABLE outbox.control IN SHARE ROW EXCLUSIVE MODE").await?)
 }
 
 /// How many slices of the audit end with these cursors before their last comparison.

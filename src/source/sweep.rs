@@ -73,25 +73,35 @@ impl Shape {
     /// among which a turn is to look.
     #[must_use]
     pub fn cursors_with_late_rows_sql(&self) -> Option<String> {
-        let column = self.sweep?;
         // PostgreSQL does not add to an xid8.
         let bound = format!("(pg_catalog.pg_snapshot_xmax(c.snapshot)::text::bigint + {AGED})::text::xid8");
-        let asked = Asked {
-            cursor: "c.name",
-            snapshot: "c.snapshot::text",
-            created_at: "c.position_created_at",
-            id: "c.position_id",
-            bound: &bound,
-        };
         let beyond = format!(
             "SELECT FROM {} AS t WHERE t.{COLUMN} >= {bound} \
              AND t.{COLUMN} < pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapshot()) ORDER BY t.{COLUMN} LIMIT 1",
             self.config.table.quoted()
         );
+        self.cursors_sql(&bound, &format!(" OR EXISTS ({beyond})"))
+    }
+
+    /// Which of the cursors `$1` have a late row now, however many were written since.
+    fn cursors_with_late_rows_now_sql(&self) -> Option<String> {
+        self.cursors_sql("pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapshot())", "")
+    }
+
+    /// Which of the cursors `$1` have a late row of a transaction before `bound`, by what stands in their rows, `or` something else.
+    fn cursors_sql(&self, bound: &str, or: &str) -> Option<String> {
+        let column = self.sweep?;
+        let asked = Asked {
+            cursor: "c.name",
+            snapshot: "c.snapshot::text",
+            created_at: "c.position_created_at",
+            id: "c.position_id",
+            bound,
+        };
         Some(format!(
             "SELECT c.name FROM outbox.cursor AS c WHERE c.name = ANY ((SELECT $1::text[])::text[]) \
              AND c.swept_column = {column} AND c.swept_at IS NOT DISTINCT FROM c.advanced_at \
-             AND c.position_created_at IS NOT NULL AND c.snapshot IS NOT NULL AND ({} OR EXISTS ({beyond}))",
+             AND c.position_created_at IS NOT NULL AND c.snapshot IS NOT NULL AND ({}{or})",
             self.is_any_late(&asked)
         ))
     }
@@ -148,6 +158,16 @@ pub async fn with_late_rows(session: &Session, shape: &Shape, names: &[&str]) ->
     let statement = session.prepare_cached(&sql).await?;
     let rows = session.query(&statement, &[&names]).await?;
     Ok(rows.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?)
+}
+
+/// Whether a cursor has a late row now.
+///
+/// # Errors
+/// The database's.
+pub async fn has_late_rows(session: &Session, shape: &Shape, name: &str) -> Result<bool, Error> {
+    let Some(sql) = shape.cursors_with_late_rows_now_sql() else { return Ok(false) };
+    let statement = session.prepare_cached(&sql).await?;
+    Ok(session.query_opt(&statement, &[&[name].as_slice()]).await?.is_some())
 }
 
 /// The index that the sweep reads by, as a list of columns.

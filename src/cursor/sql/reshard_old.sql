@@ -14,7 +14,12 @@ SELECT c.name, COALESCE(c.identity, '{}')::text, c.position_created_at, c.positi
     (SELECT pg_catalog.count(*) FROM outbox.claim AS u WHERE u.relay = c.name AND u.state = 'unknown'), c.rule,
     c.open_since,
     CASE WHEN c.swept_at IS NOT DISTINCT FROM c.advanced_at THEN c.snapshot::text END, c.swept_column, c.position_order,
-    c.position_columns
+    c.position_columns,
+    (
+        SELECT s.last_error ->> 'code'
+        FROM outbox.cursor_status AS s
+        WHERE s.cursor = c.name AND s.halted AND s.fingerprint NOT LIKE 'check:%'
+    )
 FROM outbox.cursor AS c
 LEFT JOIN outbox.control AS k ON k.cursor = c.name
 WHERE c.relay = $1

@@ -52,6 +52,14 @@ enum Settled {
     Behind(String),
 }
 
+/// What became of the exchange of the two sets.
+enum Exchange {
+    /// It is committed.
+    Done(Resharded),
+    /// This cursor has something to do that it had not when it was locked; nothing has changed.
+    Behind(String),
+}
+
 /// A relay's new set, and what the table looks like.
 struct Handover<'a> {
     relays: &'a [Config],
@@ -142,6 +150,12 @@ impl Handover<'_> {
                 "cursor {name} is paused: resume it, because it must read what is before the others"
             );
             anyhow::ensure!(
+                old.decision.is_none(),
+                "cursor {name} is halted with {}, which an operator must decide about: see `outbox-relay cursor why {name}`, then run \
+                 `outbox-relay cursor resume {name}`",
+                old.decision.as_deref().unwrap_or_default()
+            );
+            anyhow::ensure!(
                 old.letters == 0,
                 "cursor {name} has {} open dead letters: redrive or discard them first (`outbox-relay dead-letter list`)",
                 old.letters
@@ -171,10 +185,18 @@ impl Handover<'_> {
             barrier.batch_execute(&format!("LOCK TABLE ONLY {name} IN ROW EXCLUSIVE MODE")).await?;
             let behind = match self.settles(session, holder).await? {
                 Settled::Already => return Ok(Resharded::Already),
-                Settled::Locked(olds) => return self.exchange(holder, barrier, &olds, by).await,
-                Settled::Behind(name) => name,
+                Settled::Locked(olds) => match self.exchange(holder, barrier, &olds, by).await? {
+                    Exchange::Done(done) => return Ok(done),
+                    Exchange::Behind(name) => {
+                        holder.batch_execute("ROLLBACK").await?;
+                        name
+                    }
+                },
+                Settled::Behind(name) => {
+                    barrier.batch_execute("ROLLBACK").await?;
+                    name
+                }
             };
-            barrier.batch_execute("ROLLBACK").await?;
             anyhow::ensure!(
                 Instant::now() < self.until,
                 "cursor {behind} has not read what lies before the others' positions, or has rows that came late or are redriven to \
@@ -227,8 +249,7 @@ impl Handover<'_> {
                 return Ok(Some(old.name.clone()));
             }
             let shape = self.shape.for_shard(shard_of(old).as_ref());
-            // Its next turn delivers them, or looks where many have been written since.
-            if old.is_swept() && !sweep::with_late_rows(session, &shape, &[&old.name]).await?.is_empty() {
+            if old.is_swept() && sweep::has_late_rows(session, &shape, &old.name).await? {
                 return Ok(Some(old.name.clone()));
             }
             let next = span::next(session, &shape, old.position.as_ref()).await?;
@@ -240,23 +261,20 @@ impl Handover<'_> {
     }
 
     /// Proves where the new set may begin, behind the locked former one, and exchanges them.
-    async fn exchange(&self, holder: &Session, barrier: &Session, olds: &[Old], by: &str) -> anyhow::Result<Resharded> {
+    async fn exchange(&self, holder: &Session, barrier: &Session, olds: &[Old], by: &str) -> anyhow::Result<Exchange> {
         let relay = &self.relays[0].relay;
         barrier.batch_execute("ROLLBACK").await?;
         let begins = begins(olds);
         self.safe(holder, begins).await?;
         self.whole(holder, olds).await?;
         // Operators may have paused one, or ordered a change, while that took its time.
-        lock_orders(holder, olds).await?;
+        lock_orders(holder).await?;
         let olds = &old(holder, relay).await?;
         self.judge(olds)?;
         // Before the questions: each of them sees all that this snapshot sees.
         let seen: String = holder.query_one("SELECT pg_catalog.pg_current_snapshot()::text", &[]).await?.try_get(0)?;
         if let Some(name) = self.behind(holder, olds).await? {
-            anyhow::bail!(
-                "rows of cursor {name} were committed before where others stand, or it has something else to do: nothing has changed, run it \
-                 again"
-            );
+            return Ok(Exchange::Behind(name));
         }
         let names: Vec<String> = self.relays.iter().map(|relay| relay.name.clone()).collect();
         let at = begins.map(|created_at| Position { created_at, id: None });
@@ -268,7 +286,7 @@ impl Handover<'_> {
         let slices = slices(holder, olds).await?;
         replace(holder, olds, new, by, &detail).await?;
         holder.batch_execute("COMMIT").await?;
-        Ok(Resharded::Done { at, slices })
+        Ok(Exchange::Done(Resharded::Done { at, slices }))
     }
 
     /// Locks the table against detachment and rewriting until the exchange, and makes sure that it is all there: rows of a
@@ -303,7 +321,8 @@ impl Handover<'_> {
                 return Ok(());
             }
             let (rule, table) = (self.shape.rule, &self.shape.config.table);
-            let who = horizon.held_by.first().map_or_else(String::new, |held| format!(" {};", held.sentence(rule, table)));
+            let who =
+                horizon.held_by.first().map_or_else(String::new, |held| format!(" {};", held.sentence(rule, table)));
             anyhow::ensure!(
                 Instant::now() < self.until,
                 "rows before {begins}, where a cursor stands, can still be committed:{who} nothing has changed, run it again"

@@ -172,6 +172,13 @@ async fn a_hand_over_that_cannot_be_done_changes_nothing_and_says_why() {
     let (code, _, log) = reshard(&stage, 3, &[]).await;
     assert!(code == Some(1) && log.contains("cursor events#1 is paused"), "{log}");
     assert_eq!(verb("resume").await, Some(0));
+    let halt = "INSERT INTO outbox.cursor_status (cursor, state, halted, fingerprint, last_error) \
+                VALUES ('events#0', 'halted', true, 'f', '{\"code\": \"order_changed\"}') ON CONFLICT (cursor) DO UPDATE SET \
+                state = excluded.state, halted = true, fingerprint = 'f', last_error = excluded.last_error";
+    stage.owner.batch_execute(halt).await.unwrap();
+    let (code, _, log) = reshard(&stage, 3, &[]).await;
+    assert!(code == Some(1) && log.contains("halted with order_changed, which an operator must decide"), "{log}");
+    stage.owner.batch_execute("DELETE FROM outbox.cursor_status WHERE cursor = 'events#0'").await.unwrap();
     // The relay's own role may not write the table: nobody but an owner changes this.
     let (code, _, log) = outbox_relay(&stage.toml("relay", 3), &["cursor", "reshard", "events"]).await;
     assert!(code == Some(1) && log.contains("permission denied"), "{log}");
