@@ -42,7 +42,7 @@ impl Place {
             return row(subject, id).await.map(Some);
         }
         if self.now {
-            let at = horizon(subject).await?.horizon.at;
+            let at = horizon(subject, ", or name the place with --at").await?.horizon.at;
             return Ok(Some(Position { created_at: at, id: None }));
         }
         Ok(self.at.map(|created_at| Position { created_at, id: None }))
@@ -68,8 +68,9 @@ async fn row(subject: &Subject, id: &str) -> anyhow::Result<Position> {
     }
 }
 
-/// How far the table is safe to read. A place beyond it could leave rows behind that are not committed yet.
-pub(super) async fn horizon(subject: &Subject) -> anyhow::Result<Sighting> {
+/// How far the table is safe to read. A place beyond it could leave rows behind that are not committed yet. `otherwise`: what else than
+/// waiting can be done.
+pub(super) async fn horizon(subject: &Subject, otherwise: &str) -> anyhow::Result<Sighting> {
     subject.watcher.scan(&subject.shape).await?;
     tokio::time::sleep(BETWEEN_SCANS).await;
     let sighting = subject.watcher.scan(&subject.shape).await?;
@@ -86,9 +87,7 @@ pub(super) async fn horizon(subject: &Subject) -> anyhow::Result<Sighting> {
                 ("", "connect the standbys that durability asks for, grant pg_read_all_stats to the relay's role")
             }
         };
-        anyhow::bail!(
-            "{who}{since}, so it is not known yet which rows are safe to pass: {fix}, or name the place with --at"
-        );
+        anyhow::bail!("{who}{since}, so it is not known yet which rows are safe to pass: {fix}{otherwise}");
     }
     Ok(sighting)
 }

@@ -88,7 +88,7 @@ async fn culprit(
     };
     // What it is halted at was read below the horizon; of any other row that must be made sure. First the horizon: a row that is
     // committed after the look for the next one would be below it, too.
-    let safe_below = if halted == Some(id) { None } else { Some(horizon(subject).await?.horizon.at) };
+    let safe_below = if halted == Some(id) { None } else { Some(horizon(subject, "").await?.horizon.at) };
     let next = span::next(&subject.session, &subject.shape, position).await?;
     let Some((next, next_id)) = next.and_then(|row| row.id.clone().map(|id| (row, id))) else {
         anyhow::bail!("{name} has no row in front of it: nothing to skip");

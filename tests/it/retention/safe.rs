@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use rustix::process::Signal;
 use tokio_postgres::Client;
 
 use crate::support::outside::{printed, stdout_relay};
@@ -118,12 +119,13 @@ async fn a_job_compares_local_times_in_the_relays_zone_whatever_the_zone_of_its_
         .unwrap();
     let relay = stdout_relay("zoned", "").replace("[relay.sink", "time_zone = \"UTC\"\n[relay.sink");
     let text = toml(&database, "relay", None, &relay);
-    let process = Process::spawn(&text, &["run"]);
+    let mut process = Process::spawn(&text, &["run"]);
     for rows in 1..=2 {
         owner.batch_execute("INSERT INTO bookings DEFAULT VALUES").await.unwrap();
         eventually(PATIENCE * 2, async || printed(&process, "zoned").len() == rows).await;
     }
-    outbox_relay(&text, &["cursor", "pause", "zoned"]).await;
+    process.signal(Signal::TERM);
+    assert_eq!(process.wait().await, Some(0), "{}", process.log());
     owner.batch_execute("INSERT INTO bookings DEFAULT VALUES").await.unwrap();
     let guide = fs::read_to_string("docs/RETENTION.md").unwrap();
     let in_zone = guide.lines().map(str::trim).find(|line| line.contains("AT TIME ZONE")).expect("the guide has it");

@@ -18,7 +18,10 @@ async fn slow(database: &Database, owner: &Client, provider: &Provider, seconds:
     let source = format!(
         "role = \"{role}\"\n[relay.source.schedule.queries.slow]\ntimeout = \"30s\"\nsql = \"SELECT 1 AS n FROM pg_sleep({seconds})\""
     );
-    with_pool(&toml(database, "relay", None, &relay(provider, &source, "")), pool_size)
+    let relay = relay(provider, &source, "")
+        .replace("timeout = \"1s\"", "timeout = \"6s\"")
+        .replace("deadline = \"2s\"", "deadline = \"10s\"");
+    with_pool(&toml(database, "relay", None, &relay), pool_size)
 }
 
 fn with_pool(text: &str, pool_size: usize) -> String {
@@ -61,7 +64,7 @@ async fn shutdown_leaves_an_action_that_waits_for_the_query_of_another_to_the_ne
     let (owner, app) = clients(&database).await;
     let provider = Provider::start(|_| Answer::Accept).await.unwrap();
     // Two slots, one of which is for queries: the other one is free to record.
-    let text = slow(&database, &owner, &provider, 8.0, 7).await;
+    let text = slow(&database, &owner, &provider, 12.0, 7).await;
     app.batch_execute(
         "INSERT INTO outbox.schedule (name, tenant, relay, starts_at, query, on_interrupted) \
          SELECT 'report', 'tenant_' || n, 'jobs', now(), 'slow', 'fail' FROM generate_series(1, 2) AS n",

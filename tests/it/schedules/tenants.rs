@@ -108,17 +108,20 @@ async fn schedule_of_each_tenant_runs_once_its_relay_is_told_what_a_tenant_is() 
     let provider = Provider::start(|_| Answer::Accept).await.unwrap();
     let without = toml(&database, "relay", None, &relay(&provider, "", ""));
     let mut process = Process::spawn(&without, &["run"]);
-    app.batch_execute("INSERT INTO outbox.schedule (name, tenant, relay, rule) VALUES ('all', '*', 'jobs', 'FREQ=SECONDLY')")
-        .await
-        .unwrap();
-    let problem = "SELECT count(*) FROM outbox.schedule WHERE problem LIKE 'tenants_unknown:%' AND next_at = 'infinity'";
-    eventually(PATIENCE, async || owner.query_one(problem, &[]).await.unwrap().get::<_, i64>(0) == 1).await;
+    app.batch_execute(
+        "INSERT INTO outbox.schedule (name, tenant, relay, rule) VALUES ('all', '*', 'jobs', 'FREQ=SECONDLY')",
+    )
+    .await
+    .unwrap();
+    let problem =
+        "SELECT count(*) FROM outbox.schedule WHERE problem LIKE 'tenants_unknown:%' AND next_at = 'infinity'";
+    eventually(PATIENCE * 2, async || owner.query_one(problem, &[]).await.unwrap().get::<_, i64>(0) == 1).await;
     process.signal(rustix::process::Signal::TERM);
     assert_eq!(process.wait().await, Some(0));
     let with = toml(&database, "relay", None, &relay(&provider, "schema = \"tenant_*\"", ""));
     owner.batch_execute("CREATE TABLE public.told AS SELECT clock_timestamp() AS at").await.unwrap();
     let _process = Process::spawn(&with, &["run"]);
-    eventually(PATIENCE, async || having(&owner, "all", "completed").await >= 2).await;
+    eventually(PATIENCE * 2, async || having(&owner, "all", "completed").await >= 2).await;
     let before = "SELECT count(*) FROM outbox.action, public.told WHERE planned_at < told.at";
     assert_eq!(owner.query_one(before, &[]).await.unwrap().get::<_, i64>(0), 0, "as after an edit");
     assert_eq!(owner.query_one(problem, &[]).await.unwrap().get::<_, i64>(0), 0);
