@@ -255,7 +255,7 @@ impl<W: Work> Runner<W> {
     }
 
     /// How long it may take until outcomes are recorded, or their claims renewed, once more. A claim's time is enough for a renewal that is
-    /// just not due yet, two records that are cut, which take 2/8 of it each, and a pause.
+    /// just not due yet, two records that are cut, which take 2/8 of it each, what is recorded before each of them, and a pause.
     fn renewal_pause(&self) -> Duration {
         match W::renewal(&self.context.config) {
             Renewal::WhileUnrecorded(lease) => lease / 8,

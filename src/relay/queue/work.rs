@@ -54,6 +54,8 @@ pub(super) struct Attempt<J, O> {
     pub(super) reported: bool,
     /// The server has refused to record it, and that is logged.
     pub(super) refused: bool,
+    /// Its record has held others up: it is recorded by itself.
+    pub(super) alone: bool,
     /// A commit that would have recorded it was not answered.
     pub(super) may_be_recorded: bool,
     /// Its claim was another replica's when it was to be renewed.
@@ -70,7 +72,17 @@ pub(super) type AttemptOf<W> = Attempt<<W as Work>::Job, <W as Work>::Outcome>;
 impl<J: Job, O: Outcome> Attempt<J, O> {
     pub(super) fn new(job: J, outcome: O) -> Self {
         let (renewed, ended) = (job.claimed_at(), Instant::now());
-        Self { renewed, ended, job, outcome, reported: false, refused: false, may_be_recorded: false, lost: false }
+        Self {
+            renewed,
+            ended,
+            job,
+            outcome,
+            reported: false,
+            refused: false,
+            alone: false,
+            may_be_recorded: false,
+            lost: false,
+        }
     }
 
     pub(super) fn is_acknowledged(&self) -> bool {

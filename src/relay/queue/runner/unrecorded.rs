@@ -36,12 +36,17 @@ impl<W: Work> Runner<W> {
         renewed.and(recorded).and(given_up)
     }
 
-    /// Those together that the server has not refused; no part begins once this has taken so long that claims are to be renewed.
+    /// Until when records may begin that begin now: claims are to be renewed soon.
+    fn time_to_record(&self) -> Instant {
+        Instant::now() + self.renewal_pause().min(self.context.engine.call_deadline) / 2
+    }
+
+    /// Those together that have held up no others; in parts, of which no more begins when its time is over.
     async fn record_together(&mut self, prepared: &W::Prepared) -> Result<(), Error> {
-        let until = Instant::now() + self.renewal_pause().min(self.context.engine.call_deadline) / 2;
-        let (mut alone, mut attempts): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut self.unrecorded).into_iter().partition(|attempt| attempt.refused);
-        let mut waiting = Vec::new();
+        let until = self.time_to_record();
+        let (lasting, mut attempts): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.unrecorded).into_iter().partition(|attempt| attempt.alone);
+        let (mut alone, mut waiting) = (Vec::new(), Vec::new());
         while !attempts.is_empty() && Instant::now() < until {
             let allowed = self.size.allowed();
             let rest = attempts.split_off(self.size.begin(attempts.len().min(W::TOGETHER)));
@@ -61,27 +66,28 @@ impl<W: Work> Runner<W> {
                 Err(error) => {
                     // Those that were not tried come first the next time: these may be what takes too long.
                     self.unrecorded.extend(rest);
-                    self.unrecorded.extend(alone);
-                    self.unrecorded.extend(waiting);
+                    self.unrecorded.extend(alone.into_iter().chain(lasting).chain(waiting));
                     self.keep(attempts, &error);
                     return Err(error);
                 }
             }
             attempts = rest;
         }
-        self.unrecorded.extend(attempts);
-        let recorded = self.record_alone(prepared, alone, until).await;
+        // One of these has held the others up, which it does once; those that do so again wait for them.
+        alone.extend(lasting);
+        let mut recorded = Ok(());
+        if attempts.is_empty() {
+            recorded = self.record_alone(prepared, alone).await;
+        } else {
+            self.unrecorded.extend(attempts.into_iter().chain(alone));
+        }
         self.unrecorded.extend(waiting);
         recorded
     }
 
-    /// Records each alone: one at least, and no other after `until`.
-    async fn record_alone(
-        &mut self,
-        prepared: &W::Prepared,
-        attempts: Vec<AttemptOf<W>>,
-        until: Instant,
-    ) -> Result<(), Error> {
+    /// Records each alone, of which no more begins when its time is over.
+    async fn record_alone(&mut self, prepared: &W::Prepared, attempts: Vec<AttemptOf<W>>) -> Result<(), Error> {
+        let until = self.time_to_record();
         let mut attempts = attempts.into_iter();
         let mut waiting = Vec::new();
         while let Some(attempt) = attempts.next() {
@@ -118,6 +124,7 @@ impl<W: Work> Runner<W> {
     /// One alone has waited for a lock, or taken too long, which says nothing of others.
     async fn waits(&mut self, mut attempt: AttemptOf<W>, error: &Error) -> AttemptOf<W> {
         self.context.failures.record_refused(&attempt.job.id(), error).await;
+        attempt.alone = true;
         attempt.refused |= is_too_slow(error);
         attempt.may_be_recorded |= error.may_have_committed();
         attempt
@@ -142,7 +149,7 @@ impl<W: Work> Runner<W> {
             tracing::warn!(cursor, id, %error, "cannot record the outcome of a job yet; retrying");
         }
         self.context.failures.record_refused(&attempt.job.id(), error).await;
-        attempt.refused = true;
+        (attempt.refused, attempt.alone) = (true, true);
         self.unrecorded.push(attempt);
         // No sooner than they are due: all other jobs would wait for the checks.
         self.context.checked.repeat_if_due();
