@@ -60,8 +60,12 @@ const PARTS: usize = 6;
 impl Learned {
     /// Nothing yet.
     pub(in crate::relay) fn new(config: &Config) -> Self {
+        Self::of(config.turn.rows, &config.poll)
+    }
+
+    fn of(rows: usize, poll: &pace::Config) -> Self {
         Self {
-            row_limit: config.turn.rows.min(pace::FIRST_APPETITE),
+            row_limit: rows.min(pace::FIRST_APPETITE),
             growth: 1,
             keys_are_parked: false,
             slow: false,
@@ -74,7 +78,7 @@ impl Learned {
             resends: Backoff::new(),
             slow_resends: 0,
             letters: LetterLimit::default(),
-            lead: Lead::new(&config.poll),
+            lead: Lead::new(poll),
             slow_reads: 0,
             span: FIRST_SPAN,
         }
@@ -169,24 +173,7 @@ mod tests {
 
     #[test]
     fn turns_that_record_no_progress_because_keys_are_parked_stay_below_what_may_come_again() {
-        let mut learned = Learned {
-            row_limit: pace::FIRST_APPETITE,
-            growth: 16,
-            keys_are_parked: false,
-            slow: false,
-            sizes: Sizes::default(),
-            suspects: 0,
-            accepted_partitions: None,
-            unconfirmed: 0,
-            redrove: false,
-            resend_after: None,
-            resends: Backoff::new(),
-            slow_resends: 0,
-            letters: LetterLimit::default(),
-            lead: Lead::new(&pace::Config::default()),
-            slow_reads: 0,
-            span: FIRST_SPAN,
-        };
+        let mut learned = Learned { growth: 16, ..Learned::of(20_000, &pace::Config::default()) };
         assert_eq!([true, false].map(|records| learned.grown(20_000, records)), [320_000, 40_000]);
         learned.keys_are_parked = true;
         assert_eq!([true, false].map(|records| learned.grown(20_000, records)), [40_000, 40_000]);
