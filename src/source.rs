@@ -72,6 +72,8 @@ pub struct Stream {
     pub latency_window: Option<Duration>,
     /// On how many standbys a row's commit must be before it is read; 0 asks for none.
     pub standbys: u8,
+    /// How long one transaction may hold the horizon back; without it, until its end.
+    pub max_hold: Option<Duration>,
     /// What columns of a row must be for it to be delivered.
     pub filter: BTreeMap<String, Condition>,
 }

@@ -215,6 +215,9 @@ fn source_stream(lines: &mut TomlLines, start: Start, stream: &Stream, freshness
         1 => lines.text("durability", "standby"),
         number => lines.raw("durability", number),
     }
+    if let Some(longest) = stream.max_hold {
+        lines.duration("max_hold", longest);
+    }
     lines.section("[relay.source.stream]");
     lines.text("table", &table_name::print(&stream.table));
     lines.text("id", &stream.id);

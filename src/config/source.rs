@@ -49,6 +49,7 @@ fn refuse_position(relay: &Section<'_>, source: &Section<'_>, kind: &'static str
         ("start", "due work has no beginning: every row that is due and not sent is sent"),
         ("latency_window", "due work has no order of creation that a window could guard"),
         ("durability", "due work is marked in the same database, which a failover undoes together with the row"),
+        ("max_hold", "due work waits for no writer's transaction"),
     ] {
         if relay.has(key) {
             let fix =
@@ -61,6 +62,11 @@ fn refuse_position(relay: &Section<'_>, source: &Section<'_>, kind: &'static str
 fn stream(relay: &Section<'_>, stream: &Section<'_>, allow_loss: bool) -> Option<Stream> {
     let latency_window = relay.read("latency_window", value::duration(Duration::ZERO..=Duration::from_secs(60)));
     let standbys = relay.read("durability", standbys).unwrap_or(0);
+    let max_hold = relay.read("max_hold", value::duration(Duration::from_secs(1)..=Duration::from_secs(7 * 86_400)));
+    if max_hold.is_some() && standbys > 0 {
+        let what = "rows that come late are not kept back until a standby has them, as durability asks";
+        relay.problem("max_hold", Wrong::new(what, "remove one of the two"));
+    }
     let id = stream.read("id", value::column).unwrap_or_else(|| DEFAULT_ID.to_owned());
     let created_at = stream.read("created_at", value::column).unwrap_or_else(|| DEFAULT_CREATED_AT.to_owned());
     if id == created_at {
@@ -75,7 +81,7 @@ fn stream(relay: &Section<'_>, stream: &Section<'_>, allow_loss: bool) -> Option
     let filter = stream.read("where", filter::read).unwrap_or_default();
     let fix = "name the table: [relay.source.stream] table = \"public.bookings\"";
     let table = stream.require("table", value::parsed(table_name::parse), fix)?;
-    Some(Stream { table, id, created_at, horizon, time_zone, latency_window, standbys, filter })
+    Some(Stream { table, id, created_at, horizon, time_zone, latency_window, standbys, max_hold, filter })
 }
 
 fn refuse_loss(relay: &Section<'_>, stream: &Section<'_>, allow_loss: bool) {

@@ -17,6 +17,7 @@ pub(in crate::relay) mod measure;
 pub(in crate::relay) mod member;
 pub mod outcome;
 pub(in crate::relay) mod parking;
+pub(in crate::relay) mod passed_over;
 pub(in crate::relay) mod poll;
 pub(in crate::relay) mod progress_writer;
 pub(in crate::relay) mod publish_decision;

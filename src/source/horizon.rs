@@ -20,6 +20,9 @@
 //! are released, so every later snapshot sees the row; or W begins after the scan read its session or lock, and then
 //! `c ≥ T_k`. ∎
 //!
+//! Where a configuration has `max_hold`, transactions that hold for longer are left out, and named: see
+//! `src/source/horizon/max_hold.rs`.
+//!
 //! A horizon therefore stays true for every later snapshot. The rows must be read with a snapshot taken after the
 //! scan's result is here.
 //!
@@ -34,6 +37,7 @@ use crate::position::Timestamp;
 use crate::visible::visible;
 
 mod clock;
+mod max_hold;
 mod sessions;
 mod standby;
 mod writers;
@@ -56,6 +60,13 @@ pub struct Holder {
     pub application: Option<String>,
     /// When its transaction began, where that can be read.
     pub started: Option<Timestamp>,
+}
+
+impl Holder {
+    /// A session is one holder through all its transactions; a transaction goes on without one when it is prepared.
+    fn names(&self) -> impl Iterator<Item = String> + use<> {
+        [Some(self.transaction.clone()), self.pid.map(|pid| format!("pid {pid}"))].into_iter().flatten()
+    }
 }
 
 /// One scan of a table.
@@ -108,6 +119,8 @@ pub struct Horizon {
     pub observed_at: Timestamp,
     /// What keeps it below `T_k`, oldest bound first.
     pub held_by: Vec<Held>,
+    /// Transactions that are not waited for any longer (`max_hold`): what they commit may lie below the horizon, and comes late.
+    pub passed_over: Vec<Held>,
     /// Since when it is held, at least: the lowest bound, or the first scan with a holder of which no bound is known.
     pub held_since: Timestamp,
     /// A holder has appeared since the last scan and nothing better than that scan bounds it: one more scan, soon,
@@ -237,7 +250,7 @@ impl History {
         held_by.sort_by_key(|held| held.bound);
         let at = lowest(&held_by, scan.at).minus(margin.window).minus(margin.precision);
         let held_since = self.held_since(now, &held_by);
-        Horizon { at, observed_at: scan.at, held_by, held_since, rescan, stepped_back }
+        Horizon { at, observed_at: scan.at, held_by, passed_over: Vec::new(), held_since, rescan, stepped_back }
     }
 
     /// A holder without a bound has been there since the first scan that saw it, at least, whatever it has been before.
@@ -248,10 +261,8 @@ impl History {
         let mut since = now.at;
         for held in held_by {
             since = since.min(held.bound.unwrap_or_else(|| {
-                // A session is one holder through all its transactions; a transaction goes on without one when it is prepared.
-                let names = [Some(held.holder.transaction.clone()), held.holder.pid.map(|pid| format!("pid {pid}"))];
-                let first = names.iter().flatten().filter_map(|name| known.get(name)).min().copied().unwrap_or(now.at);
-                self.unknown.extend(names.into_iter().flatten().map(|name| (name, first)));
+                let first = held.holder.names().filter_map(|name| known.get(&name)).min().copied().unwrap_or(now.at);
+                self.unknown.extend(held.holder.names().map(|name| (name, first)));
                 first
             }));
         }

@@ -18,6 +18,7 @@ fn config() -> Stream {
         time_zone: None,
         latency_window: None,
         standbys: 0,
+        max_hold: None,
         filter: std::collections::BTreeMap::new(),
     }
 }

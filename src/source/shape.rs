@@ -125,7 +125,8 @@ impl Shape {
     pub fn of_all_transactions(&self) -> Self {
         let table = TableName { schema: String::new(), name: String::new() };
         Self {
-            config: Stream { table, ..self.config.clone() },
+            // All of them are to be known, however long they have been open.
+            config: Stream { table, max_hold: None, ..self.config.clone() },
             ancestors: BTreeSet::new(),
             descendants: BTreeSet::new(),
             rule: Rule::Transactions,
@@ -133,6 +134,12 @@ impl Shape {
             own_role_only_reads: false,
             ..self.clone()
         }
+    }
+
+    /// After how long a transaction that holds the horizon back is not waited for: only where its rows are then found.
+    #[must_use]
+    pub fn passes_over_after(&self) -> Option<Duration> {
+        self.config.max_hold.filter(|_| self.sweep.is_some())
     }
 
     /// What is read of which table, as a text that is another one for anything else.

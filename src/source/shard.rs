@@ -190,6 +190,7 @@ mod tests {
             time_zone: None,
             latency_window: None,
             standbys: 0,
+            max_hold: None,
             filter: std::collections::BTreeMap::new(),
         }
     }

@@ -154,6 +154,9 @@ async fn scan(state: &mut State, shapes: &[&Shape], pids: &[i32]) -> Result<Vec<
         remembered.answered = Some(answered);
         let found = read.found(shape, &remembered.family);
         let mut horizon = remembered.history.observe(Scan { at: read.at, elapsed, found }, shape.margin);
+        if let Some(longest) = shape.passes_over_after() {
+            remembered.history.pass_over(&mut horizon, longest, shape.margin);
+        }
         if shape.config.standbys > 0 {
             remembered.confirmed.hold(&mut horizon, &read.wal, shape.config.standbys.into());
         }

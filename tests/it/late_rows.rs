@@ -3,6 +3,7 @@
 mod attached;
 mod backlog;
 mod endless;
+mod max_hold;
 mod operators;
 mod plans;
 mod restored;

@@ -91,6 +91,7 @@ async fn remembered(
             time_zone: None,
             latency_window: None,
             standbys: 0,
+            max_hold: None,
             filter: BTreeMap::new(),
         })
     });

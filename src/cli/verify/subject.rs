@@ -132,6 +132,7 @@ async fn on_trial(
         time_zone: None,
         latency_window: None,
         standbys: 0,
+        max_hold: None,
         filter: BTreeMap::new(),
     };
     let found = match table::inspect(session, &stream).await {

@@ -7,6 +7,8 @@
 //!   `created_at ≥ H > N`. So it, or a row newer still, takes `N`'s place.
 //! - A row that is committed late, below a newer one that is visible already, is the case that this rules out: its writer
 //!   held the horizon below `N`, so the group did not rest, and each of its looks was a full one until the writer was gone.
+//! - A transaction that is not waited for any longer (`max_hold`) may commit below `N`. Its rows are late ones: they are asked for by their
+//!   transaction, once a second, also while the group rests.
 //! - A row in the future is no newest row before its time has come, and is one then.
 //!
 //! A group rests without a look of its own when that full look began turns, for nothing but rows up to `N`, and each has
@@ -92,6 +94,7 @@ mod tests {
             at: Timestamp::from_pg_micros(horizon),
             observed_at: Timestamp::from_pg_micros(100),
             held_by: vec![Held { holder, bound: Some(Timestamp::from_pg_micros(horizon)), why: Why::default() }],
+            passed_over: Vec::new(),
             held_since: Timestamp::from_pg_micros(horizon),
             rescan: false,
             stepped_back: None,

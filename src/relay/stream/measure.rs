@@ -144,6 +144,9 @@ impl PreparedStream {
         for held in horizon.held_by.iter().filter(|held| held.bound.is_none_or(|bound| bound < horizon.observed_at)) {
             *holders.entry(held.reason(self.shape.rule)).or_default() += 1;
         }
+        if !horizon.passed_over.is_empty() {
+            holders.insert("max_hold", horizon.passed_over.len() as u64);
+        }
         let hold = horizon.observed_at.since(horizon.held_since);
         metrics.set_horizon_hold(hold, &holders.into_iter().collect::<Vec<_>>());
     }

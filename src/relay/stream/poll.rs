@@ -168,8 +168,15 @@ mod tests {
 
     fn look(latest: Option<Position>, horizon: Timestamp, held_by: Vec<Held>) -> Look {
         let observed_at = Timestamp::from_pg_micros(1_000);
-        let horizon =
-            Horizon { at: horizon, observed_at, held_by, held_since: observed_at, rescan: false, stepped_back: None };
+        let horizon = Horizon {
+            at: horizon,
+            observed_at,
+            held_by,
+            passed_over: Vec::new(),
+            held_since: observed_at,
+            rescan: false,
+            stepped_back: None,
+        };
         let sighting = Sighting { horizon, answered: Instant::now(), took: Duration::ZERO, server: Default::default() };
         let (standings, shards, late) = Default::default();
         Look { sighting, latest, newest: None, before: None, standings, shards, late }

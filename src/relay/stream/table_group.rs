@@ -24,6 +24,7 @@ use crate::relay::stream::gauges::Samples;
 use crate::relay::stream::idle::{self, Rest};
 use crate::relay::stream::idle_poller::{Pauses, Sentry};
 use crate::relay::stream::member::{Member, Prepared, Quiet};
+use crate::relay::stream::passed_over::PassedOver;
 use crate::relay::stream::poll::Look;
 use crate::relay::stream::report;
 use crate::relay::stream::shards::{self, Shards};
@@ -66,6 +67,8 @@ pub(in crate::relay) struct Group {
     rest_after: Option<Rest>,
     /// The group rests since its turns have ended: the first short look is still to come.
     arrived: bool,
+    /// Who is not waited for.
+    passed_over: PassedOver,
     /// The newest row that the sentry has found instead of the one of the rest.
     newer: Option<Position>,
     /// The sentry has found rows that came late.
@@ -121,6 +124,7 @@ impl Group {
             rest: None,
             rest_after: None,
             arrived: false,
+            passed_over: PassedOver::default(),
             newer: None,
             late: false,
             open_since: Arc::default(),
@@ -193,6 +197,7 @@ impl Group {
         self.catalogue(known).await?;
         let Some(shape) = self.shape.clone() else { return Ok(false) };
         let sighting = self.engine.watcher.scan(&shape).await?;
+        self.passed_over.tell(&shape, &sighting.horizon);
         self.prepare(&shape, &sighting).await;
         let session = self.engine.probe.session().await?;
         if let Err(error) = sighting.server.same_as(&session.server) {

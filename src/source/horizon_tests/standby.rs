@@ -12,7 +12,15 @@ fn at(micros: i64) -> Timestamp {
 
 fn horizon(micros: i64) -> Horizon {
     let (at, observed_at) = (at(micros), at(micros + 10));
-    Horizon { at, observed_at, held_by: Vec::new(), held_since: observed_at, rescan: false, stepped_back: None }
+    Horizon {
+        at,
+        observed_at,
+        held_by: Vec::new(),
+        passed_over: Vec::new(),
+        held_since: observed_at,
+        rescan: false,
+        stepped_back: None,
+    }
 }
 
 /// The log at `inserted`, and how far each standby has flushed it.

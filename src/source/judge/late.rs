@@ -6,14 +6,34 @@ use super::super::finding::{Finding, Level};
 use super::super::sweep::{COLUMN, index_columns};
 use super::super::table::Table;
 
+/// The finding of a table whose late rows are found by their transaction.
+const SWEPT: &str = "late_rows_swept";
 /// What a column must be to tell which transaction wrote a row.
 const DEFINITION: &str = "txid xid8 NOT NULL DEFAULT pg_current_xact_id()";
 
 pub(super) fn judge(table: &Table, config: &Stream, certainty: Certainty, findings: &mut Vec<Finding>) {
+    let before = findings.len();
+    found(table, config, certainty, findings);
+    let new = &findings[before..];
+    if config.max_hold.is_some() && !new.iter().any(|finding| finding.code == SWEPT) {
+        let message = format!(
+            "max_hold passes transactions over, and what they then commit to {} would not be found by {COLUMN}: it would be lost",
+            config.table
+        );
+        let sql = new.iter().find_map(|finding| finding.fix_sql.clone());
+        let finding = Finding::new(Level::Error, "max_hold_unswept", message);
+        findings.push(match sql {
+            Some(sql) => finding.sql(sql),
+            None => finding.setting(format!("Make the column {DEFINITION}, or remove max_hold.")),
+        });
+    }
+}
+
+fn found(table: &Table, config: &Stream, certainty: Certainty, findings: &mut Vec<Finding>) {
     let name = &config.table;
     let Some(column) = table.column(COLUMN) else {
-        // Where no row can come late, nothing is missing.
-        if !certainty.proven() {
+        // Where no row can come late, nothing is missing, unless they are let come late.
+        if !certainty.proven() || config.max_hold.is_some() {
             let message = format!(
                 "{name} has no column {COLUMN}: a row that commits below the position is found within minutes at best ([audit]); with it, within a second"
             );
@@ -40,7 +60,7 @@ pub(super) fn judge(table: &Table, config: &Stream, certainty: Certainty, findin
         let message = format!(
             "rows of {name} that commit below the position are found by {COLUMN} and come late, but those whose writers send another {COLUMN}"
         );
-        findings.push(Finding::new(Level::Ok, "late_rows_swept", message));
+        findings.push(Finding::new(Level::Ok, SWEPT, message));
         return;
     }
     let message = format!(

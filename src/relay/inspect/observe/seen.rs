@@ -112,6 +112,7 @@ mod tests {
             at: safe.map_or(Timestamp::NEG_INFINITY, at),
             observed_at: at(now),
             held_by: writers.iter().map(held).collect(),
+            passed_over: Vec::new(),
             held_since: at(now),
             rescan: false,
             stepped_back: None,

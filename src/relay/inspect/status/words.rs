@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::{CursorStatus, HorizonStatus, RunningAction, Status};
+use super::{CursorStatus, HeldStatus, HorizonStatus, RunningAction, Status};
 use crate::relay::engine::replicas::Fleet;
 use crate::source::certainty::Certainty;
 
@@ -38,11 +38,15 @@ impl Status {
 }
 
 impl CursorStatus {
-    /// What is to be known of the replicas that have it: a refusal that its last error tells is not told again.
+    /// What is to be known of the replicas that have it: a refusal that its last error tells is not told again. And which transactions
+    /// are not waited for.
     #[must_use]
     pub fn notes(&self, fleet: &Fleet) -> Vec<String> {
         let told = self.of_error("code").zip(self.of_error("message"));
-        fleet.notes_beside(&self.name, told.as_ref().map(|(code, message)| (code.as_str(), message.as_str())))
+        let mut notes =
+            fleet.notes_beside(&self.name, told.as_ref().map(|(code, message)| (code.as_str(), message.as_str())));
+        notes.extend(self.horizon.iter().flat_map(|horizon| &horizon.passed_over).map(HeldStatus::is_passed_over));
+        notes
     }
 
     /// The last error in a line, for people.
