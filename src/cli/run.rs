@@ -39,8 +39,11 @@ Signals:
   SIGTERM or SIGINT ends the open turns within [shutdown] grace and exits 0, or 1 when an outcome
   that a receiver acknowledged could not be recorded; a second one exits immediately.
 
-Exit codes: with --once 1 when a relay is halted or not done in time, or a redriven dead letter is refused \
-again; rows held back are named.")]
+With --once, an action that is queued behind another one of its schedule is run, too. One that waits for its next \
+attempt is not waited for, nor what is queued behind it.
+
+Exit codes: with --once 1 when a relay is halted or not done in time, a partition that is new to the cursor could not be checked \
+in time, or a redriven dead letter is refused again; rows held back are named.")]
 pub struct Args {
     /// Relay the rows that are committed now, then end
     #[arg(long)]

@@ -24,6 +24,9 @@ const PROMOTE: &str = include_str!("sql/actions_promote.sql");
 /// A queued action that nothing is before any more: what was before it was canceled, or was locked when it was to be promoted.
 const RELEASE: &str = include_str!("sql/actions_release.sql");
 
+/// One that an application has locked, so that [`RELEASE`] leaves it.
+const UNRELEASED: &str = include_str!("sql/actions_unreleased.sql");
+
 /// In the order in which [`end`] locks: the two of them never wait for each other in a circle.
 /// Waits for nobody: a row that somebody has locked is about to end, or is looked at, and is still its claimant's. Waiting for it
 /// while others are held would be a deadlock with whoever ends several.
@@ -94,6 +97,8 @@ pub struct Claimed {
     pub due_at: Timestamp,
     /// When it was claimed.
     pub started_at: Timestamp,
+    /// When it was last begun before that.
+    pub begun_before: Option<Timestamp>,
     /// How many tries have failed.
     pub attempts: i32,
     /// A JSON object.
@@ -130,6 +135,21 @@ pub struct NamedAction<'a> {
     pub id: i64,
     /// The token.
     pub token: &'a str,
+    /// For how long it has been running; none when that is since its claim, or recorded.
+    pub ran: Option<Duration>,
+}
+
+/// An action that a replica has claimed and keeps.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Kept {
+    /// Its id.
+    pub id: i64,
+    /// Its claim's token.
+    pub token: String,
+    /// What it reported last, for people.
+    pub progress: Option<String>,
+    /// See [`NamedAction::ran`]: not at all while it waits for a connection.
+    pub ran: Option<Duration>,
 }
 
 /// How an action ends.
@@ -162,6 +182,17 @@ pub async fn release(session: &Session, relay: &str) -> Result<u64, Error> {
     Ok(session.execute(RELEASE, &[&relay]).await?)
 }
 
+/// Lets queued actions go that nothing is before any more; whether there were any, or are some that an application has locked.
+///
+/// # Errors
+/// The database's.
+pub async fn release_left(session: &Session, relay: &str) -> Result<bool, Error> {
+    if release(session, relay).await? > 0 {
+        return Ok(true);
+    }
+    Ok(session.query_one(UNRELEASED, &[&relay]).await?.try_get(0)?)
+}
+
 /// Looks what there is to do.
 ///
 /// # Errors
@@ -172,21 +203,18 @@ pub async fn look(session: &Session, relay: &str) -> Result<Look, Error> {
     Ok(Look { now: row.try_get(0)?, first: row.try_get(1)?, interrupted: row.try_get(2)?, running: row.try_get(3)? })
 }
 
-/// Says that these are still at work, each with its token and its progress; the ids of those that are still this replica's, each
-/// with whether it was renewed: not when another transaction had its row locked.
+/// Says that these are still this replica's; the ids of those that are, each with whether it was renewed: not when another transaction
+/// had its row locked.
 ///
 /// # Errors
 /// The database's.
-pub async fn keep(
-    session: &Session,
-    lease: Duration,
-    actions: &[(i64, String, Option<String>)],
-) -> Result<HashMap<i64, bool>, Error> {
-    let ids: Vec<i64> = actions.iter().map(|(id, ..)| *id).collect();
-    let tokens: Vec<&str> = actions.iter().map(|(_, token, _)| token.as_str()).collect();
-    let progress: Vec<Option<&str>> = actions.iter().map(|(.., progress)| progress.as_deref()).collect();
+pub async fn keep(session: &Session, lease: Duration, actions: &[Kept]) -> Result<HashMap<i64, bool>, Error> {
+    let ids: Vec<i64> = actions.iter().map(|action| action.id).collect();
+    let tokens: Vec<&str> = actions.iter().map(|action| action.token.as_str()).collect();
+    let progress: Vec<Option<&str>> = actions.iter().map(|action| action.progress.as_deref()).collect();
+    let ran: Vec<Option<f64>> = actions.iter().map(|action| action.ran.map(|ran| ran.as_secs_f64())).collect();
     let statement = session.prepare_cached(KEEP).await?;
-    let rows = session.query(&statement, &[&lease.as_secs_f64(), &ids, &tokens, &progress]).await?;
+    let rows = session.query(&statement, &[&lease.as_secs_f64(), &ids, &tokens, &progress, &ran]).await?;
     Ok(rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect::<Result<_, tokio_postgres::Error>>()?)
 }
 

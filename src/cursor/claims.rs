@@ -14,6 +14,7 @@ use super::advance::durability;
 use super::dead_letter::{self, DeadLetter};
 use super::status::{self, ErrorReport};
 use crate::database::{Error, Fragile, Loan, Session};
+use crate::position::Timestamp;
 
 mod withdraw;
 
@@ -31,7 +32,7 @@ const LAPSE: &str = include_str!("sql/claims_lapse.sql");
 
 const DONE: &str = "DELETE FROM outbox.claim WHERE relay = $1 AND key = $2::text[] AND token = $3";
 
-const LETTERS: &str = "SELECT message_id FROM outbox.dead_letter WHERE cursor = $1 AND state = 'redriving'";
+const LETTERS: &str = "SELECT message_id, created_at FROM outbox.dead_letter WHERE cursor = $1 AND state = 'redriving'";
 
 const WAIT: &str = include_str!("sql/claims_wait.sql");
 
@@ -99,14 +100,15 @@ impl LockedCursor {
         Ok(self.connection.execute(&statement, &[&self.name]).await?)
     }
 
-    /// The ids of dead letters that an operator wants sent again.
+    /// The dead letters that an operator wants sent again: their messages' ids, and when their rows were due.
     ///
     /// # Errors
     /// The database's.
-    pub async fn letters_to_send(&self) -> Result<Vec<String>, Error> {
+    pub async fn letters_to_send(&self) -> Result<Vec<(String, Timestamp)>, Error> {
         let statement = self.connection.prepare_cached(LETTERS).await?;
         let rows = self.connection.query(&statement, &[&self.name]).await?;
-        Ok(rows.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?)
+        let letter = |row: &Row| Ok((row.try_get(0)?, row.try_get(1)?));
+        Ok(rows.iter().map(letter).collect::<Result<_, tokio_postgres::Error>>()?)
     }
 
     /// Claims rows; nothing is claimed before [`Self::claimed`].
@@ -239,12 +241,12 @@ impl Settlement {
         self.changed(KEEP, &[&row.relay, &row.key, &row.token, &lease.as_secs_f64()]).await
     }
 
-    /// A dead letter that an operator wanted sent again was accepted.
+    /// The dead letter of the row that was due then, which an operator wanted sent again, was accepted.
     ///
     /// # Errors
     /// The database's.
-    pub async fn redriven(&self, relay: &str, message_id: &str, by: &str) -> Result<(), Error> {
-        self.execute(REDRIVEN, &[&relay, &message_id, &by]).await
+    pub async fn redriven(&self, relay: &str, message_id: &str, due_at: Timestamp, by: &str) -> Result<(), Error> {
+        self.execute(REDRIVEN, &[&relay, &message_id, &due_at, &by]).await
     }
 
     /// The transaction, for what changes this database in it.

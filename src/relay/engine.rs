@@ -1,7 +1,7 @@
 //! What all relays of a process share: connections, slots, the watcher, the ends of life.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -9,13 +9,14 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use crate::cursor::liveness;
-use crate::database::{self, Error, Limits, Loan, Pool, Sessions};
+use crate::database::{self, Error, Limits, Loan, Sessions};
 use crate::health::{Heartbeat, Readiness};
 use crate::metrics::{self, PoolState};
 use crate::position::Timestamp;
 use crate::relay::Config;
 use crate::relay::engine::control_changes::Bulletin;
 use crate::relay::engine::registry::Registry;
+use crate::relay::engine::slots::Slots;
 use crate::relay::engine::topics::Topics;
 use crate::relay::engine::wakeups::Hints;
 use crate::sink::kafka::Cluster;
@@ -38,6 +39,7 @@ pub(in crate::relay) mod registry;
 pub mod replicas;
 pub(in crate::relay) mod report;
 pub(in crate::relay) mod shared;
+mod slots;
 pub(in crate::relay) mod topics;
 pub(in crate::relay) mod unreadable;
 mod unrecorded;
@@ -45,6 +47,8 @@ pub(in crate::relay) mod wakeups;
 mod warm;
 
 pub use self::shared::Shared;
+pub(in crate::relay) use self::slots::Single;
+pub use self::slots::Slot;
 pub use self::unrecorded::Unrecorded;
 
 /// The engine goes round at least every ten seconds, also while servers cannot be reached; longer than this, it is stuck.
@@ -97,21 +101,16 @@ pub struct Engine {
     progress: std::sync::Mutex<HashMap<String, Progress>>,
     /// Outcomes that receivers acknowledged and that are not recorded.
     pub unrecorded: Unrecorded,
-    pool: Pool,
     /// Checks that connect a client of their own: as many clients remain, each with its threads.
     checks: Arc<Semaphore>,
     /// No backlog is counted before this: counting takes only so much of the database's time.
     count_from: std::sync::Mutex<Instant>,
     /// Names of the relays of the whole configuration.
     pub(in crate::relay) configured: Vec<String>,
-    slots: Arc<Semaphore>,
-    slot_count: usize,
+    /// Who has connections of the pool.
+    slots: Slots,
     /// For how many turns connections have been opened ahead.
     warmed: AtomicUsize,
-    /// Sinks that answer one by one may hang for long; they never take more than half of the slots.
-    slow_slots: Arc<Semaphore>,
-    /// How many wait for a slot.
-    waiting: AtomicUsize,
     /// The last result of [`Self::open_since`], and when it was queried.
     pub(in crate::relay) last_open_since: tokio::sync::Mutex<Option<(Instant, Option<Timestamp>)>>,
     /// The longest single call to the database.
@@ -127,33 +126,6 @@ pub struct Progress {
     pub sent: usize,
     /// How many rows could not be sent, or not be marked.
     pub failed: usize,
-}
-
-/// The right to run one turn, with both of its connections.
-#[derive(Debug)]
-pub struct Slot {
-    /// Holds the lock.
-    pub lock: Loan,
-    /// Reads.
-    pub reader: Loan,
-    /// Give it back when the turn ends.
-    pub permits: Vec<OwnedSemaphorePermit>,
-}
-
-/// Counts somebody who waits, for as long as it lives.
-struct Waiting<'a>(&'a AtomicUsize);
-
-impl<'a> Waiting<'a> {
-    fn new(count: &'a AtomicUsize) -> Self {
-        count.fetch_add(1, Ordering::Relaxed);
-        Self(count)
-    }
-}
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
 }
 
 impl Engine {
@@ -176,6 +148,7 @@ impl Engine {
         // What is asked again and again is planned once: the values say nothing that a plan should depend on.
         let asking = || sessions().with_first(format!("{lives}SET plan_cache_mode = 'force_generic_plan'"));
         let slots = database.slots();
+        let pool = database::pool(sessions().with_user_sql(replicas::run_user_sql(relays)), slots * 2)?;
         Ok(Self {
             watcher: Watcher::new(asking(), limits.statement),
             probe: Shared::new(asking()),
@@ -184,15 +157,11 @@ impl Engine {
             hints: Hints::new(sessions()),
             bulletin: Bulletin::default(),
             topics: Topics::default(),
-            pool: database::pool(sessions().with_user_sql(replicas::run_user_sql(relays)), slots * 2)?,
             checks: Arc::new(Semaphore::new(CHECKS)),
             count_from: std::sync::Mutex::new(Instant::now()),
             configured: relays.iter().map(|relay| relay.relay.clone()).collect(),
-            slots: Arc::new(Semaphore::new(slots)),
-            slot_count: slots,
+            slots: Slots::new(pool, slots),
             warmed: AtomicUsize::new(0),
-            slow_slots: Arc::new(Semaphore::new((slots / 2).max(1))),
-            waiting: AtomicUsize::new(0),
             traces: Traces::default(),
             stop: CancellationToken::new(),
             cut: CancellationToken::new(),
@@ -230,20 +199,12 @@ impl Engine {
     /// # Errors
     /// When the pool is closed.
     pub async fn permits(&self, slow: bool) -> Result<Vec<OwnedSemaphorePermit>, Error> {
-        let closed = |_| Error::Pool("closed".to_owned());
-        let mut permits = Vec::with_capacity(2);
-        if slow {
-            permits.push(Arc::clone(&self.slow_slots).acquire_owned().await.map_err(closed)?);
-        }
-        // Whoever waits for others of his kind only is not in need of anybody else's connections.
-        let _waiting = Waiting::new(&self.waiting);
-        permits.push(Arc::clone(&self.slots).acquire_owned().await.map_err(closed)?);
-        Ok(permits)
+        self.slots.permits(slow).await
     }
 
-    /// Whether somebody waits for a slot, so that nobody should keep his longer than he must.
+    /// Whether a slot is waited for, so that none should be kept longer than it must be.
     pub(in crate::relay) fn is_crowded(&self) -> bool {
-        self.waiting.load(Ordering::Relaxed) > 0
+        self.slots.waiting() > 0
     }
 
     /// Waits for a slot and takes its connections: both or none.
@@ -251,9 +212,23 @@ impl Engine {
     /// # Errors
     /// When a connection cannot be opened.
     pub async fn slot(&self, slow: bool) -> Result<Slot, Error> {
-        let permits = self.permits(slow).await?;
-        let (lock, reader) = tokio::try_join!(database::take(&self.pool), database::take(&self.pool))?;
-        Ok(Slot { lock, reader, permits })
+        self.slots.slot(slow).await
+    }
+
+    /// Waits for one connection, for a transaction that ends within [`Self::call_deadline`]. It waits for no action.
+    ///
+    /// # Errors
+    /// When a connection cannot be opened.
+    pub(in crate::relay) async fn single(&self) -> Result<Single, Error> {
+        self.slots.single().await
+    }
+
+    /// Waits for one connection, for a statement or a query of an action; `slow` as in [`Self::permits`].
+    ///
+    /// # Errors
+    /// When a connection cannot be opened.
+    pub(in crate::relay) async fn for_action(&self, slow: bool) -> Result<Single, Error> {
+        self.slots.for_action(slow).await
     }
 
     /// The right to check a cluster.
@@ -277,7 +252,7 @@ impl Engine {
     /// # Errors
     /// When it cannot be opened.
     pub(in crate::relay) async fn connection(&self) -> Result<Loan, Error> {
-        database::take(&self.pool).await
+        self.slots.connection().await
     }
 
     /// Whether a relay begins nothing more: the engine stops, or replicas with another configuration of it run.
@@ -327,8 +302,8 @@ impl Engine {
         if let Some(said) = self.cluster.as_ref().map(|cluster| cluster.statistics()) {
             metrics::set_kafka(said.queued, &said.round_trips);
         }
-        let status = self.pool.status();
-        metrics::set_pool_connections(PoolState::Idle, status.available);
-        metrics::set_pool_connections(PoolState::InUse, status.size.saturating_sub(status.available));
+        let (idle, in_use) = self.slots.connections();
+        metrics::set_pool_connections(PoolState::Idle, idle);
+        metrics::set_pool_connections(PoolState::InUse, in_use);
     }
 }

@@ -16,6 +16,7 @@ mod judge;
 mod key;
 mod lanes;
 mod marks;
+mod redrive;
 mod sql;
 
 pub use bounded::Most;

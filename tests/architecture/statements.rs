@@ -48,12 +48,14 @@ const ASSEMBLED: &[(&str, usize, &str)] = &[
     ("src/source/pending/bounded.rs", 1, "of the configured table and columns"),
     ("src/source/pending/lanes.rs", 5, "of the configured table and columns"),
     ("src/source/pending/marks.rs", 6, "of the configured table and columns"),
-    ("src/source/pending/sql.rs", 12, "of the configured table and columns"),
+    ("src/source/pending/redrive.rs", 6, "of the configured table and columns"),
+    ("src/source/pending/sql.rs", 8, "of the configured table and columns"),
     ("src/source/requests.rs", 2, "of the configured fields, and one of several conditions"),
     ("src/source/requests/lanes.rs", 3, "of the configured fields and lane"),
     ("src/source/shape/instants.rs", 1, "of the configured table and columns"),
     ("src/source/shard.rs", 1, "of the configured table and columns"),
     ("src/source/sweep.rs", 5, "of the configured table and columns"),
+    ("src/source/sweep/to_come.rs", 1, "of the configured table and columns"),
     ("src/source/table.rs", 1, "of the configured time zone"),
 ];
 

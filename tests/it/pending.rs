@@ -12,6 +12,7 @@ mod due_again;
 mod large;
 mod outcomes;
 mod policies;
+mod redrives;
 mod rows;
 mod slow;
 mod sources;

@@ -144,5 +144,6 @@ fn claimed(row: &Row) -> Result<Claimed, tokio_postgres::Error> {
         retries: on_interrupted == "retry",
         timeout: Duration::from_secs_f64(row.try_get::<_, f64>(12)?.max(0.0)),
         manual: row.try_get(13)?,
+        begun_before: row.try_get(14)?,
     })
 }

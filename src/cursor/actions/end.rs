@@ -9,11 +9,15 @@ use crate::cursor::ErrorReport;
 use crate::cursor::claims::{Settlement, Taking};
 use crate::cursor::status;
 use crate::database::Error;
+use crate::position::Timestamp;
 
 /// Nobody else's lock is waited for: an application's transaction may hold it for long, behind an edit that queues an action.
 const FINISH: &str = include_str!("../sql/actions_end_finish.sql");
 
 const WAIT: &str = include_str!("../sql/actions_end_wait.sql");
+
+/// When it was due stays: it keeps its place before others. The claim has written over when it was last begun.
+const PUT_BACK: &str = include_str!("../sql/actions_end_put_back.sql");
 
 const HELD: &str = "SELECT FROM outbox.action AS a WHERE a.action_id = $1 AND a.token = $2";
 
@@ -28,7 +32,8 @@ impl Settlement {
             End::Skipped(why) => ("skipped", Some(why), None),
             End::Failed(error) => ("failed", None, Some(status::json(error))),
         };
-        let parameters: [&(dyn ToSql + Sync); 5] = [&action.id, &action.token, &status, &result, &error];
+        let ran = action.ran.map(|ran| ran.as_secs_f64());
+        let parameters: [&(dyn ToSql + Sync); 6] = [&action.id, &action.token, &status, &result, &error, &ran];
         self.recorded(action, Taking { sql: FINISH, parameters: &parameters }).await
     }
 
@@ -43,9 +48,22 @@ impl Settlement {
         attempts: i32,
         pause: Duration,
     ) -> Result<Recorded, Error> {
-        let (error, pause) = (status::json(error), pause.as_secs_f64());
-        let parameters: [&(dyn ToSql + Sync); 5] = [&action.id, &action.token, &pause, &attempts, &error];
+        let (error, pause, ran) = (status::json(error), pause.as_secs_f64(), action.ran.map(|ran| ran.as_secs_f64()));
+        let parameters: [&(dyn ToSql + Sync); 6] = [&action.id, &action.token, &pause, &attempts, &error, &ran];
         self.recorded(action, Taking { sql: WAIT, parameters: &parameters }).await
+    }
+
+    /// The action was not begun: it is due again as it was before its claim, and `begun_before` is when it was last begun.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn put_back_action(
+        &self,
+        action: NamedAction<'_>,
+        begun_before: Option<Timestamp>,
+    ) -> Result<Recorded, Error> {
+        let parameters: [&(dyn ToSql + Sync); 3] = [&action.id, &action.token, &begun_before];
+        self.recorded(action, Taking { sql: PUT_BACK, parameters: &parameters }).await
     }
 
     /// Of this relay's schedules whose actions have ended, by id and tenant, the first that is queued becomes due.

@@ -4,7 +4,9 @@ WITH o AS (
 UPDATE outbox.action AS a SET status = 'due',
     try_at = pg_catalog.clock_timestamp() + pg_catalog.make_interval(secs => $3::float8), attempts = a.attempts + $4,
     error = $5::text::jsonb || pg_catalog.jsonb_build_object('at', pg_catalog.clock_timestamp()), token = NULL,
-    expires_at = NULL, progress = NULL, updated_at = pg_catalog.clock_timestamp()
+    expires_at = NULL, progress = NULL,
+    started_at = COALESCE(pg_catalog.clock_timestamp() - pg_catalog.make_interval(secs => $6::float8), a.started_at),
+    updated_at = pg_catalog.clock_timestamp()
 FROM o
 WHERE a.action_id = o.action_id
 RETURNING a.schedule_id, a.tenant

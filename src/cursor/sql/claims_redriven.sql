@@ -1,2 +1,2 @@
-UPDATE outbox.dead_letter SET state = 'redriven', resolved_at = pg_catalog.clock_timestamp(), resolved_by = $3
-WHERE cursor = $1 AND message_id = $2 AND state = 'redriving'
+UPDATE outbox.dead_letter SET state = 'redriven', resolved_at = pg_catalog.clock_timestamp(), resolved_by = $4
+WHERE cursor = $1 AND message_id = $2 AND created_at = $3 AND state = 'redriving'

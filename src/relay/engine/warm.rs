@@ -16,14 +16,13 @@ impl Engine {
     /// who cannot wait.
     pub(in crate::relay) fn warm(self: &Arc<Self>) {
         let turns = self.warmed.fetch_add(1, Relaxed) + 1;
-        if turns > TURNS || turns >= self.slot_count {
+        if turns > TURNS || turns >= self.slots.count() {
             return;
         }
         let engine = Arc::clone(self);
         tokio::spawn(async move {
             // Those of the turns before, too, so that this one's are not taken for them.
-            let permits: Vec<_> =
-                (0..turns).map_while(|_| Arc::clone(&engine.slots).try_acquire_owned().ok()).collect();
+            let permits: Vec<_> = (0..turns).map_while(|_| engine.slots.try_permit()).collect();
             let opened = futures_util::future::try_join_all((0..permits.len() * 2).map(|_| engine.connection()));
             match tokio::time::timeout(PATIENCE, opened).await {
                 Ok(Ok(_back_in_the_pool)) => {}

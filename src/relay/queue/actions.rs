@@ -103,12 +103,17 @@ impl Work for ScheduleWork {
         let plan = self.plan(context, prepared, session).await?;
         let looked = actions::look(session, &context.config.name).await?;
         let due = looked.first.is_some_and(|first| first <= looked.now);
+        let mut under_way = plan.more || plan.elsewhere || looked.running;
+        // A process that runs once does not end before what is queued behind nothing. Others find that in their next plans.
+        if context.engine.once().is_some() && !(due || looked.interrupted || under_way) {
+            under_way = actions::release_left(session, &context.config.name).await?;
+        }
         let next = plan.next.map(|next| next.since(plan.now));
         let first = looked.first.filter(|_| !due).map(|first| first.since(looked.now));
         Ok(Poll {
             due: due || looked.interrupted,
             next_in: if plan.more { Some(Duration::ZERO) } else { next.into_iter().chain(first).min() },
-            under_way: plan.more || plan.elsewhere || looked.running,
+            under_way,
             detail: looked.interrupted,
         })
     }

@@ -11,7 +11,7 @@ use crate::database::{Error, Session, sqlstate};
 use crate::position::Timestamp;
 use crate::relay::engine::deadline::within;
 use crate::relay::engine::not_ready::Unready;
-use crate::relay::engine::{Engine, Slot};
+use crate::relay::engine::{Engine, Single};
 use crate::relay::queue::reach::Reach;
 use crate::relay::queue::runner;
 use crate::relay::queue::work::{AttemptOf, Begun, Claim, Context, Poll, Recorded, Renewal, Renewed, Work};
@@ -215,17 +215,16 @@ impl Work for PendingWork {
         attempts: &[AttemptOf<Self>],
         lease: Duration,
     ) -> Result<Vec<Renewed>, Error> {
-        let Slot { lock, reader, permits } = context.engine.slot(false).await?;
-        drop(reader);
+        let Single { connection, right } = context.engine.single().await?;
         let renewing = async {
-            let settlement = Settlement::begin(lock, false).await?;
+            let settlement = Settlement::begin(connection, false).await?;
             let all = attempts.iter().map(|attempt| settlement.keep(attempt.job.claim(), lease));
             let renewed = futures_util::future::try_join_all(all).await?;
             settlement.commit().await?;
             Ok(renewed.into_iter().map(|renewed| if renewed { Renewed::Yes } else { Renewed::Lost }).collect())
         };
         let renewed = within(&context.engine, renewing).await;
-        drop(permits);
+        drop(right);
         renewed
     }
 

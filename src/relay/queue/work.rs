@@ -43,6 +43,11 @@ pub(super) trait Job: Send + Sync + 'static {
 pub(super) trait Outcome: Send + Sync + 'static {
     /// Whether it was done: forgetting that would do it again.
     fn is_acknowledged(&self) -> bool;
+
+    /// Whether anything of the job was run: of one that was not, nothing is lost with its claim.
+    fn was_begun(&self) -> bool {
+        true
+    }
 }
 
 /// A job that was sent, or was to be, until what became of it is recorded.

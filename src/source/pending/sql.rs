@@ -3,6 +3,7 @@
 //! Pure. `$1` is the relay's name everywhere.
 
 use super::due::Due;
+use super::redrive::is_redriven;
 use crate::message::Field;
 use crate::position::instant_sql;
 
@@ -58,14 +59,13 @@ impl Due {
              EXISTS (SELECT FROM outbox.claim AS w WHERE w.relay = $1::text AND w.state = 'waiting' AND w.marked AND {again}), \
              EXISTS (SELECT FROM outbox.claim AS x WHERE x.relay = $1::text AND x.state = 'sending' \
              AND x.expires_at <= pg_catalog.now()), \
-             EXISTS (SELECT FROM outbox.dead_letter AS d WHERE d.cursor = $1::text AND d.state = 'redriving' \
-             AND NOT EXISTS (SELECT FROM outbox.claim AS r WHERE r.relay = $1::text AND r.state <> 'dead' AND {id} = d.message_id)), \
+             {redrives}, \
              EXISTS (SELECT FROM outbox.claim AS o WHERE o.relay = $1::text AND o.state IN ('claimed', 'sending') \
              AND o.expires_at > pg_catalog.now()), {more}",
             later = self.open(soon),
             due_now = self.is_due("pg_catalog.now()"),
             again = again("w", "pg_catalog.now()"),
-            id = message_id("r"),
+            redrives = self.redrives(),
         )
     }
 
@@ -157,39 +157,12 @@ impl Due {
     #[must_use]
     pub fn redrive_sql(&self, fields: &[Field], taking: Taking, most: usize) -> String {
         let chosen = format!(
-            "w.state = 'dead' AND {} AND $2::timestamptz IS NOT DISTINCT FROM $2 AND EXISTS (SELECT FROM outbox.dead_letter AS d \
-             WHERE d.cursor = $1::text AND d.state = 'redriving' AND d.message_id = {})",
+            "w.state = 'dead' AND {} AND $2::timestamptz IS NOT DISTINCT FROM $2 AND {}",
             if taking == Taking::MarkFirst { "w.marked" } else { "true" },
-            message_id("w")
+            is_redriven("w")
         );
         let unsent = self.unsent("t", "$1::text");
         self.take_sql(fields, &chosen, &format!("(took.marked OR {unsent})"), most)
-    }
-
-    /// Under [`Taking::MarkFirst`], lets rows be claimed, and marked, that were dead-lettered unmarked and are to be sent again.
-    #[must_use]
-    pub fn reclaim_sql() -> String {
-        format!(
-            "UPDATE outbox.claim AS w SET state = 'waiting', not_before = pg_catalog.now(), \
-             updated_at = pg_catalog.now() - interval '1 day' WHERE w.relay = $1::text AND w.state = 'dead' AND NOT w.marked \
-             AND EXISTS (SELECT FROM outbox.dead_letter AS d WHERE d.cursor = $1::text AND d.state = 'redriving' \
-             AND d.message_id = {})",
-            message_id("w")
-        )
-    }
-
-    /// Dead letters that were to be sent again and whose row is gone or not due any more: nobody sends them. Columns: the ids.
-    #[must_use]
-    pub fn gone_sql() -> String {
-        format!(
-            "UPDATE outbox.dead_letter AS d SET state = 'dead', requested_at = NULL, requested_by = NULL, \
-             error = pg_catalog.jsonb_build_object('at', pg_catalog.clock_timestamp(), 'class', 'poison', 'code', 'row_gone', \
-             'message', 'The row was deleted, marked or put off since: there is nothing to send again', \
-             'hint', 'Discard the letter, or make the row due again.') \
-             WHERE d.cursor = $1::text AND d.state = 'redriving' AND NOT EXISTS \
-             (SELECT FROM outbox.claim AS c WHERE c.relay = $1::text AND {} = d.message_id) RETURNING d.message_id",
-            message_id("c")
-        )
     }
 
     fn take_sql(&self, fields: &[Field], chosen: &str, unsent: &str, most: usize) -> String {
@@ -237,13 +210,4 @@ impl Due {
 /// A waiting claim may be retried.
 fn again(alias: &str, now: &str) -> String {
     format!("CASE WHEN $2::timestamptz IS NULL THEN {alias}.not_before <= {now} ELSE {alias}.updated_at < $2 END")
-}
-
-/// A claim's key as [`super::Key::message_id`] writes it.
-fn message_id(alias: &str) -> String {
-    format!(
-        "CASE pg_catalog.array_length({alias}.key, 1) WHEN 1 THEN {alias}.key[1] ELSE (SELECT pg_catalog.string_agg(\
-         pg_catalog.replace(pg_catalog.replace(part, '~', '~0'), '/', '~1'), '/' ORDER BY n) \
-         FROM pg_catalog.unnest({alias}.key) WITH ORDINALITY AS p (part, n)) END"
-    )
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use outbox_relay::cursor::actions;
+use outbox_relay::cursor::actions::{self, Kept};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::{clients, having};
@@ -36,7 +36,8 @@ async fn claims_are_kept_while_somebody_holds_one_of_their_rows_and_nobody_waits
 
     let session = sessions(&database, "relay", "test").open().await.unwrap();
     session.batch_execute("SET lock_timeout = '10ms'").await.unwrap();
-    let claims = ids.iter().map(|id| (*id, "ours".to_owned(), Some("half".to_owned()))).collect::<Vec<_>>();
+    let claim = |id: &i64| Kept { id: *id, token: "ours".to_owned(), progress: Some("half".to_owned()), ran: None };
+    let claims = ids.iter().map(claim).collect::<Vec<_>>();
     let kept = actions::keep(&session, Duration::from_secs(10), &claims).await.unwrap();
     let ours = HashMap::from([(ids[0], false), (ids[1], true)]);
     assert_eq!(kept, ours, "one that is locked is still ours, and not renewed; one that was taken up is not ours");

@@ -124,3 +124,30 @@ async fn shutdown_with_unrecorded_action_exits_1() {
     let unrecorded = |line: &serde_json::Value| line["cursor"] == "jobs" && line["outcomes"] == 1;
     assert!(lines(&process).iter().any(unrecorded), "{}", process.log());
 }
+
+// Guarantee: schedules.once
+#[tokio::test(flavor = "multi_thread")]
+async fn once_runs_what_is_queued_although_its_row_was_locked_when_the_one_before_ended() {
+    let database = database().await;
+    let (mut owner, _app) = clients(&database).await;
+    let watching = database.connect("postgres").await;
+    let provider = Provider::start(|_| Answer::Accept).await.unwrap();
+    let text = toml(&database, "relay", None, &relay(&provider, "", ""));
+    owner
+        .batch_execute(
+            "INSERT INTO outbox.schedule (name, relay, starts_at, overlap) VALUES ('queues', 'jobs', 'infinity', 'queue'); \
+             SELECT outbox.make_action(s, clock_timestamp() - i * interval '10 milliseconds', false, false, '{}') \
+             FROM outbox.schedule AS s, generate_series(2, 1, -1) AS i",
+        )
+        .await
+        .unwrap();
+    let open = owner.transaction().await.unwrap();
+    open.batch_execute("SELECT FROM outbox.action WHERE status = 'queued' FOR UPDATE").await.unwrap();
+    let mut process = Process::spawn(&text, &["run", "--once"]);
+    eventually(PATIENCE, async || having(&watching, "queues", "completed").await == 1).await;
+    let ended = tokio::time::timeout(Duration::from_secs(2), process.wait()).await;
+    assert!(ended.is_err(), "one is still queued: {}", process.log());
+    open.rollback().await.unwrap();
+    let code = tokio::time::timeout(PATIENCE * 2, process.wait()).await.unwrap();
+    assert_eq!((code, having(&watching, "queues", "completed").await), (Some(0), 2), "{}", process.log());
+}

@@ -64,9 +64,6 @@ impl ScheduleWork {
         }
         let (token, asked) = (claimed.token, claimed.asked);
         let job = |action: Claimed| {
-            if action.attempts == 0 {
-                prepared.counters.begun(action.started_at.since(action.planned_at.max(action.due_at)));
-            }
             let claim = self.renewer.add(action.id, &token, asked);
             ActionJob { action, token: token.clone(), claim, claimed: asked }
         };

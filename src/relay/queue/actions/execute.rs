@@ -10,7 +10,7 @@ use crate::cursor::actions::{End, Recorded};
 use crate::cursor::claims::Settlement;
 use crate::database::{Error, Fragile};
 use crate::relay::engine::deadline::within;
-use crate::relay::engine::{Engine, Slot};
+use crate::relay::engine::{Engine, Single};
 use crate::relay::queue::work::Attempt;
 use crate::sink::command::CommandSink;
 use crate::sink::{Class, Failure, Mode, Progress, Sink};
@@ -40,6 +40,8 @@ enum QueryReport {
 /// Whether something may have happened already, for the code that stops it on the way.
 #[derive(Default)]
 struct ExecutionProgress {
+    /// Something of it was run: its query at least.
+    started: bool,
     /// Of a request or a mail.
     progress: Progress,
     /// Of what does not tell how far it has come.
@@ -55,7 +57,7 @@ impl ExecutionProgress {
 }
 
 impl ActionExecution {
-    /// Executes the action; what became of it.
+    /// Executes the action; its outcome.
     pub(super) async fn run(&self, job: ActionJob) -> Attempt<ActionJob, ActionOutcome> {
         let (mut stage, lost) = (ExecutionProgress::default(), job.claim.lost.clone());
         let outcome = tokio::select! {
@@ -64,12 +66,15 @@ impl ActionExecution {
             () = lost.cancelled() => None,
             () = self.engine.cut.cancelled() => None,
         };
-        let outcome = outcome.unwrap_or_else(|| ActionOutcome::Cut { ambiguous: stage.is_doubtful() });
+        let outcome = match outcome.unwrap_or_else(|| ActionOutcome::Cut { ambiguous: stage.is_doubtful() }) {
+            ActionOutcome::Cut { .. } if !stage.started => ActionOutcome::NotBegun,
+            outcome => outcome,
+        };
         Attempt { may_be_recorded: stage.unanswered, ..Attempt::new(job, outcome) }
     }
 
     async fn execute(&self, job: &ActionJob, stage: &mut ExecutionProgress) -> ActionOutcome {
-        let (reported, deadline) = match self.report(job).await {
+        let (reported, deadline) = match self.report(job, stage).await {
             Ok(reported) => reported,
             Err(outcome) => return outcome,
         };
@@ -106,6 +111,9 @@ impl ActionExecution {
         stage: &mut ExecutionProgress,
     ) -> ActionOutcome {
         let left = deadline.saturating_duration_since(Instant::now());
+        if !matches!(self.prepared.sink, Sink::Sql(_)) {
+            self.starts(job, stage);
+        }
         let done = match &self.prepared.sink {
             // A program is asked to end before it is killed.
             Sink::Command(sink) => until(deadline + GRACE, start(sink, job, printed, left, stage)).await,
@@ -116,14 +124,15 @@ impl ActionExecution {
             // A sink of the user's own is told when it is given up, which must not be later than that.
             Sink::Custom(_) => until(deadline, self.deliver(message, left, &mut stage.progress)).await,
             Sink::Sql(_) => {
-                let slot = match self.slot(false).await {
-                    Ok(slot) => slot,
+                let connection = match self.connection(job, false, job.action.timeout.saturating_sub(left)).await {
+                    Ok(connection) => connection,
                     Err(outcome) => return outcome,
                 };
+                self.starts(job, stage);
                 // Its time stood still while it waited.
                 let deadline = Instant::now() + left;
                 // Dropped before the commit, it leaves nothing behind; after it, the claim's token is gone.
-                let changed = until(deadline, self.change(job, message, slot, deadline, stage)).await;
+                let changed = until(deadline, self.change(job, message, connection, deadline, stage)).await;
                 changed.map(|changed| changed.unwrap_or_else(|error| ActionOutcome::Failed(unavailable(&error))))
             }
             Sink::Kafka(_) | Sink::Stdout(_) => {
@@ -136,42 +145,58 @@ impl ActionExecution {
 
     /// What the action's query has to report, and the action's deadline: its time begins when the query can, and what it waits for
     /// the queries of others is not of it. An error is how the action ends.
-    async fn report(&self, job: &ActionJob) -> Result<(QueryReport, Instant), ActionOutcome> {
+    async fn report(
+        &self,
+        job: &ActionJob,
+        stage: &mut ExecutionProgress,
+    ) -> Result<(QueryReport, Instant), ActionOutcome> {
         let (schedules, action) = (&self.prepared.schedules, &job.action);
         let Some(name) = &action.query else { return Ok((QueryReport::None, Instant::now() + action.timeout)) };
         let query = schedules.queries.get(name);
         let query = query.ok_or_else(|| ActionOutcome::Failed(unknown_query(name, &self.prepared)))?;
         let role = schedules.role_of(&action.tenant).ok_or_else(|| ActionOutcome::Failed(roleless()))?;
-        let slot = self.slot(true).await?;
+        let connection = self.connection(job, true, Duration::ZERO).await?;
+        self.starts(job, stage);
         let deadline = Instant::now() + action.timeout;
-        match until(deadline, self.ask(job, query, &role, slot)).await {
+        match until(deadline, self.ask(job, query, &role, connection)).await {
             Some(Ok(report)) => Ok((report, deadline)),
             Some(Err(failure)) => Err(ActionOutcome::Failed(failure)),
             None => Err(ActionOutcome::TimedOut { ambiguous: false }),
         }
     }
 
-    /// Waits for a slot, for as long as others need them. Not in a process that stops: the action has changed nothing yet, and another
-    /// replica does it.
-    async fn slot(&self, slow: bool) -> Result<Slot, ActionOutcome> {
-        tokio::select! {
-            biased;
-            slot = self.engine.slot(slow) => slot.map_err(|error| ActionOutcome::Failed(unavailable(&error))),
-            () = self.engine.stop.cancelled() => Err(ActionOutcome::Cut { ambiguous: false }),
+    /// Something of the action is run from here on: the first time that this is so, it has begun.
+    fn starts(&self, job: &ActionJob, stage: &mut ExecutionProgress) {
+        let action = &job.action;
+        if !std::mem::replace(&mut stage.started, true) && action.attempts == 0 {
+            let waited = action.started_at.since(action.planned_at.max(action.due_at));
+            self.prepared.counters.begun(waited + job.claimed.elapsed());
         }
     }
 
+    /// Waits for a connection, for as long as others need them; the action has run for so long. Not in a process that stops: the action
+    /// has changed nothing yet, and another replica does it.
+    async fn connection(&self, job: &ActionJob, slow: bool, ran: Duration) -> Result<Single, ActionOutcome> {
+        job.claim.waits(ran);
+        let connection = tokio::select! {
+            biased;
+            connection = self.engine.for_action(slow) => connection,
+            () = self.engine.stop.cancelled() => return Err(ActionOutcome::Cut { ambiguous: false }),
+        };
+        job.claim.runs();
+        connection.map_err(|error| ActionOutcome::Failed(unavailable(&error)))
+    }
+
     /// Asks the action's query.
-    async fn ask(&self, job: &ActionJob, query: &Query, role: &str, slot: Slot) -> Result<QueryReport, Failure> {
-        let Slot { lock, reader, permits } = slot;
-        drop(lock);
+    async fn ask(&self, job: &ActionJob, query: &Query, role: &str, single: Single) -> Result<QueryReport, Failure> {
+        let Single { connection, right } = single;
         let tenant = &job.action.tenant;
         let schema = Some(tenant.as_str()).filter(|tenant| self.prepared.schedules.is_schema(tenant));
-        let session = Fragile::new(reader);
+        let session = Fragile::new(connection);
         let answer = action_query::run(&session, query, Some(role), schema, &job.action.payload).await;
         let reported = answer.map_err(unanswered)?;
         session.give_back();
-        drop(permits);
+        drop(right);
         let (name, rows) = (&query.name, reported.rows.len());
         if !action_query::holds(query.when.as_ref(), &reported.rows).map_err(unanswered)? {
             return Ok(QueryReport::Nothing(format!("nothing to report: query {name}, {rows} rows")));
@@ -230,12 +255,13 @@ impl ActionExecution {
         &self,
         job: &ActionJob,
         message: &Batch,
-        slot: Slot,
+        single: Single,
         deadline: Instant,
         stage: &mut ExecutionProgress,
     ) -> Result<ActionOutcome, Error> {
-        drop(slot.reader);
-        let settlement = within(&self.engine, Settlement::begin(slot.lock, true)).await?;
+        // Kept until the transaction has ended.
+        let Single { connection, right: _right } = single;
+        let settlement = within(&self.engine, Settlement::begin(connection, true)).await?;
         let mode = Mode { alone: true, until: Some(deadline), ..Mode::default() };
         let published = match self.prepared.sink.begin_within(mode, settlement.transaction()).await {
             Ok(mut publication) => {

@@ -28,13 +28,15 @@ pub(super) enum ActionOutcome {
     Recorded,
     /// There was nothing to do; why.
     Skipped(String),
-    /// It was not done, or nobody knows.
+    /// It was not done, or whether it was is unknown.
     Failed(Failure),
     /// It took longer than its schedule allows, and was stopped.
     TimedOut {
         /// Whether it may have been done all the same.
         ambiguous: bool,
     },
+    /// The process ended, or lost its claim, before anything of it was run.
+    NotBegun,
     /// The process ended, or lost its claim, while it was at work.
     Cut {
         /// Whether it may have been done all the same.
@@ -45,6 +47,10 @@ pub(super) enum ActionOutcome {
 impl Outcome for ActionOutcome {
     fn is_acknowledged(&self) -> bool {
         matches!(self, Self::Done(_))
+    }
+
+    fn was_begun(&self) -> bool {
+        !matches!(self, Self::NotBegun)
     }
 }
 
@@ -60,6 +66,6 @@ impl Job for ActionJob {
 
 impl ActionJob {
     pub(super) fn named(&self) -> NamedAction<'_> {
-        NamedAction { id: self.action.id, token: &self.token }
+        NamedAction { id: self.action.id, token: &self.token, ran: self.claim.ran() }
     }
 }

@@ -14,7 +14,7 @@ use crate::cursor::schedules::{self, Occurrence, Planned, Schedule};
 use crate::database::{Error, Session};
 use crate::position::Timestamp;
 use crate::relay::engine::deadline::within;
-use crate::relay::engine::{Engine, Slot};
+use crate::relay::engine::{Engine, Single};
 use crate::relay::queue::work::Context;
 use crate::schedule::{Problem, Recurrence, When};
 
@@ -160,10 +160,9 @@ impl ScheduleWork {
 
     /// Makes what is due in one transaction; whether there was anything.
     async fn transact(&self, engine: &Engine, relay: &str, prepared: &PreparedSchedule) -> Result<bool, Error> {
-        let Slot { lock, reader, permits } = engine.slot(false).await?;
-        drop(reader);
+        let Single { connection, right } = engine.single().await?;
         let planning = async {
-            let settlement = Settlement::begin(lock, true).await?;
+            let settlement = Settlement::begin(connection, true).await?;
             let due = settlement.due_schedules(relay, SCHEDULES).await?;
             let facts = self.facts(&settlement, relay, prepared, &due).await?;
             let mut transaction = Transaction::default();
@@ -181,7 +180,7 @@ impl ScheduleWork {
             Ok(more)
         };
         let planned = within(engine, planning).await;
-        drop(permits);
+        drop(right);
         planned
     }
 

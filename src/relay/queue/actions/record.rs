@@ -11,7 +11,7 @@ use crate::cursor::actions::{self, End};
 use crate::cursor::claims::Settlement;
 use crate::database::Error;
 use crate::relay::engine::deadline::within;
-use crate::relay::engine::{Engine, Slot};
+use crate::relay::engine::{Engine, Single};
 use crate::relay::queue::work::{Attempt, Recorded};
 use crate::visible::bounded;
 
@@ -27,10 +27,9 @@ pub(super) async fn record(engine: &Engine, relay: &str, attempts: &[ActionAttem
     if attempts.iter().all(|attempt| matches!(attempt.outcome, ActionOutcome::Recorded)) {
         return Ok(vec![Recorded::Done; attempts.len()]);
     }
-    let Slot { lock, reader, permits } = engine.slot(false).await?;
-    drop(reader);
+    let Single { connection, right } = engine.single().await?;
     let recording = async {
-        let settlement = Settlement::begin(lock, true).await?;
+        let settlement = Settlement::begin(connection, true).await?;
         let (mut all, mut ended) = (Vec::with_capacity(attempts.len()), Vec::new());
         for attempt in attempts {
             let closed = close(&settlement, attempt).await?;
@@ -51,7 +50,7 @@ pub(super) async fn record(engine: &Engine, relay: &str, attempts: &[ActionAttem
         Ok(all)
     };
     let recorded = within(engine, recording).await;
-    drop(permits);
+    drop(right);
     recorded
 }
 
@@ -66,11 +65,26 @@ enum Closed {
     Lost,
 }
 
+impl Closed {
+    /// Of one that was to be due again.
+    fn waiting(recorded: actions::Recorded) -> Self {
+        match recorded {
+            actions::Recorded::Of(_) => Self::Waits,
+            actions::Recorded::Locked => Self::Locked,
+            actions::Recorded::Lost => Self::Lost,
+        }
+    }
+}
+
 async fn close(settlement: &Settlement, attempt: &ActionAttempt) -> Result<Closed, Error> {
     let named = attempt.job.named();
     let ended = match &attempt.outcome {
         ActionOutcome::Done(result) => settlement.end_action(named, End::Completed(&bounded(result, RESULT))).await?,
         ActionOutcome::Skipped(why) => settlement.end_action(named, End::Skipped(&bounded(why, RESULT))).await?,
+        ActionOutcome::NotBegun => {
+            let put_back = settlement.put_back_action(named, attempt.job.action.begun_before).await?;
+            return Ok(Closed::waiting(put_back));
+        }
         outcome => {
             let Some(failure) = failure_of(outcome) else { return Ok(Closed::Waits) }; // recorded already
             let (message, hint) = (bounded(&failure.message, LONGEST), bounded(&failure.hint, LONGEST));
@@ -85,11 +99,8 @@ async fn close(settlement: &Settlement, attempt: &ActionAttempt) -> Result<Close
                 None => settlement.end_action(named, End::Failed(&error)).await?,
                 Some(wait) => {
                     let pause = wait.pause(&failure, Duration::ZERO);
-                    return Ok(match settlement.retry_action(named, &error, wait.attempts(), pause).await? {
-                        actions::Recorded::Of(_) => Closed::Waits,
-                        actions::Recorded::Locked => Closed::Locked,
-                        actions::Recorded::Lost => Closed::Lost,
-                    });
+                    let waits = settlement.retry_action(named, &error, wait.attempts(), pause).await?;
+                    return Ok(Closed::waiting(waits));
                 }
             }
         }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
-use crate::cursor::actions;
+use crate::cursor::actions::{self, Kept};
 use crate::database::Error;
 use crate::relay::engine::Engine;
 
@@ -20,6 +20,18 @@ const EVERY: Duration = Duration::from_secs(2);
 /// Without an answer for this long, the actions are stopped: another replica takes them up at [`LEASE`].
 const GIVE_UP: Duration = Duration::from_secs(7);
 
+/// Since when an action has been running.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Running {
+    /// Since its claim, or since when the database says.
+    #[default]
+    Recorded,
+    /// It waits for a connection, and has been running for so long before.
+    Waits(Duration),
+    /// Since then, and for so long before.
+    Since(Instant, Duration),
+}
+
 /// One claim that is renewed while its job is there.
 #[derive(Debug)]
 pub(super) struct RenewedClaim {
@@ -29,6 +41,7 @@ pub(super) struct RenewedClaim {
     /// Ends when the claim is lost, or cannot be renewed.
     pub(super) lost: CancellationToken,
     progress: Mutex<Option<String>>,
+    running: Mutex<Running>,
 }
 
 impl RenewedClaim {
@@ -39,6 +52,41 @@ impl RenewedClaim {
     /// What the action reported last, for people.
     pub(super) fn report(&self, line: &str) {
         *lock(&self.progress) = Some(line.to_owned());
+    }
+
+    /// The action waits for a connection, having run for so long.
+    pub(super) fn waits(&self, ran: Duration) {
+        *lock(&self.running) = Running::Waits(ran);
+    }
+
+    /// The action runs from here on.
+    pub(super) fn runs(&self) {
+        let mut running = lock(&self.running);
+        if let Running::Waits(ran) = *running {
+            *running = Running::Since(Instant::now(), ran);
+        }
+    }
+
+    /// For how long the action has been running; none when the database knows since when.
+    pub(super) fn ran(&self) -> Option<Duration> {
+        match *lock(&self.running) {
+            Running::Recorded => None,
+            Running::Waits(ran) => Some(ran),
+            Running::Since(begun, ran) => Some(begun.elapsed() + ran),
+        }
+    }
+
+    /// It is renewed with what was said of it at `asked`.
+    fn renewed(&self, asked: Instant) {
+        *lock(&self.since) = asked;
+        let mut running = lock(&self.running);
+        if matches!(*running, Running::Since(begun, _) if begun < asked) {
+            *running = Running::Recorded;
+        }
+    }
+
+    fn kept(&self, id: i64) -> Kept {
+        Kept { id, token: self.token.clone(), progress: lock(&self.progress).clone(), ran: self.ran() }
     }
 }
 
@@ -56,6 +104,7 @@ impl ClaimRenewer {
             since: Mutex::new(asked),
             lost: CancellationToken::new(),
             progress: Mutex::default(),
+            running: Mutex::default(),
         });
         lock(&self.claims).insert(id, Arc::downgrade(&claim));
         claim
@@ -84,8 +133,7 @@ impl ClaimRenewer {
         if claims.is_empty() {
             return;
         }
-        let named: Vec<(i64, String, Option<String>)> =
-            claims.iter().map(|(id, claim)| (*id, claim.token.clone(), lock(&claim.progress).clone())).collect();
+        let named: Vec<Kept> = claims.iter().map(|(id, claim)| claim.kept(*id)).collect();
         let renewed = tokio::time::timeout(EVERY, async {
             let session = engine.claims.session().await?;
             actions::keep(&session, LEASE, &named).await
@@ -105,7 +153,7 @@ impl ClaimRenewer {
 fn settle(claims: &[(i64, Arc<RenewedClaim>)], kept: &HashMap<i64, bool>, asked: Instant) {
     for (id, claim) in claims {
         match kept.get(id) {
-            Some(true) => *lock(&claim.since) = asked,
+            Some(true) => claim.renewed(asked),
             // Its row is locked. When that ends, its claim may have expired, and another replica may be the first.
             Some(false) => {}
             None => claim.lost.cancel(),
@@ -145,6 +193,24 @@ mod tests {
         assert_eq!(renewed, [1]);
         drop(kept);
         assert!(renewer.current().is_empty());
+    }
+
+    // Guarantee: schedules.waiting
+    #[test]
+    fn action_that_waits_for_a_connection_does_not_run() {
+        let renewer = ClaimRenewer::default();
+        let claim = renewer.add(1, "a", Instant::now());
+        let renew = |asked| settle(&renewer.current(), &HashMap::from([(1, true)]), asked);
+        assert_eq!(claim.ran(), None, "since its claim");
+        claim.waits(Duration::from_secs(5));
+        renew(Instant::now());
+        assert_eq!(claim.ran(), Some(Duration::from_secs(5)), "also after a renewal");
+        let asked = Instant::now();
+        claim.runs();
+        renew(asked);
+        assert!(claim.ran() >= Some(Duration::from_secs(5)), "the renewal was asked for before");
+        renew(Instant::now());
+        assert_eq!(claim.ran(), None, "the database knows");
     }
 
     // Guarantee: schedules.claims

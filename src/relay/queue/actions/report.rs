@@ -18,7 +18,9 @@ pub(super) fn meaning(attempt: &ActionAttempt, failure: &Failure) -> Disposition
 /// A failure that says what an end during the work means.
 pub(super) fn failure_of(outcome: &ActionOutcome) -> Option<Failure> {
     Some(match outcome {
-        ActionOutcome::Done(_) | ActionOutcome::Recorded | ActionOutcome::Skipped(_) => return None,
+        ActionOutcome::Done(_) | ActionOutcome::Recorded | ActionOutcome::Skipped(_) | ActionOutcome::NotBegun => {
+            return None;
+        }
         ActionOutcome::Failed(failure) => failure.clone(),
         ActionOutcome::TimedOut { ambiguous } => Failure {
             ambiguous: *ambiguous,
@@ -61,6 +63,10 @@ pub(super) async fn report(
         ActionOutcome::Skipped(why) => {
             prepared.counters.skipped(1);
             tracing::info!(cursor, id, schedule, tenant, why, "action skipped");
+            return;
+        }
+        ActionOutcome::NotBegun => {
+            tracing::info!(cursor, id, schedule, tenant, "action was not begun; it runs later");
             return;
         }
         ActionOutcome::Failed(_) | ActionOutcome::TimedOut { .. } | ActionOutcome::Cut { .. } => {}

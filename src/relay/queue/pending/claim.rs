@@ -20,12 +20,15 @@ use crate::position::Timestamp;
 use crate::relay::engine::deadline::within;
 use crate::relay::engine::disposition::pause;
 use crate::relay::engine::report;
-use crate::relay::engine::{Engine, Slot};
+use crate::relay::engine::{Engine, Single};
 use crate::relay::queue::work::Claim;
 use crate::sink::Failure;
 use crate::source;
 use crate::source::lane::Reach;
 use crate::source::pending::{Due, Key};
+
+/// The dead letters that are to be sent again: their messages' ids, and when their rows were due.
+type Redriven = HashSet<(String, Timestamp)>;
 
 /// What a claim came to.
 #[derive(Debug)]
@@ -64,8 +67,8 @@ pub(super) async fn put_off(
     poll: &PendingPoll,
     failure: &Failure,
 ) -> Result<(), Error> {
-    let Slot { lock, reader, permits } = engine.slot(false).await?;
-    let locking = LockedCursor::lock(lock, &prepared.config.name, &prepared.seat.identity, None);
+    let Single { connection, right } = engine.single().await?;
+    let locking = LockedCursor::lock(connection, &prepared.config.name, &prepared.seat.identity, None);
     let Some(cursor) = within(engine, locking).await? else { return Ok(()) };
     let token = format!("{:032x}", fastrand::u128(..));
     let claiming = PendingClaimBuilder { engine, prepared, poll, probes: false, unmarkable: None, token };
@@ -74,7 +77,8 @@ pub(super) async fn put_off(
     let rows = within(engine, claiming.take(&cursor, &sql)).await?;
     within(engine, cursor.claimed(&engine.replica, true)).await?;
     let waiting = async {
-        let settlement = Settlement::begin(reader, true).await?;
+        // The claim has given its own back.
+        let settlement = Settlement::begin(engine.connection().await?, true).await?;
         for row in &rows {
             let (key, attempts): (Vec<String>, i32) = (row.try_get(0)?, row.try_get(2)?);
             let claim = Claimed { relay: &prepared.config.name, key: &key, token: &claiming.token };
@@ -93,7 +97,7 @@ pub(super) async fn put_off(
     };
     within(engine, waiting).await?;
     engine.progress(&prepared.config.name, |progress| progress.failed += rows.len());
-    drop(permits);
+    drop(right);
     Ok(())
 }
 
@@ -125,24 +129,12 @@ impl PendingClaimBuilder<'_> {
         }
         self.lapse(cursor).await?;
         let redriven = if cursor.redrive { cursor.letters_to_send().await? } else { Vec::new() };
-        let redriven: HashSet<String> = redriven.into_iter().collect();
+        let redriven: Redriven = redriven.into_iter().collect();
         let (due, fields) = (&prepared.due, prepared.sink.fields());
         let mut jobs = Vec::new();
-        if self.poll.redrive {
-            let sql = due.redrive_sql(fields, taking(prepared.config.guarantee), most);
-            jobs.extend(self.again(cursor, &sql, &redriven).await?);
-            let relay: [&(dyn ToSql + Sync); 1] = [&prepared.config.name];
-            if first {
-                cursor.claim(Taking { sql: &Due::reclaim_sql(), parameters: &relay }).await?;
-            }
-            for letter in cursor.claim(Taking { sql: &Due::gone_sql(), parameters: &relay }).await? {
-                let key: String = letter.try_get(0)?;
-                tracing::warn!(
-                    cursor = prepared.config.name,
-                    key,
-                    "dead letter not sent again: its row is gone or not due"
-                );
-            }
+        // A claim that has just been found out to be unknown ends its redrive, before its row is claimed at another due time.
+        if self.poll.redrive || self.poll.expired && cursor.redrive {
+            jobs.extend(self.redrive(cursor, most, &redriven).await?);
         }
         if self.poll.waits && jobs.len() < most {
             let sql = due.retake_sql(fields, most - jobs.len());
@@ -157,6 +149,28 @@ impl PendingClaimBuilder<'_> {
                 }
                 jobs.push(self.job(&row, 3, &redriven)?);
             }
+        }
+        Ok(jobs)
+    }
+
+    /// Takes rows of dead letters that are to be sent again, and ends the redrives that nothing sends.
+    async fn redrive(&self, cursor: &LockedCursor, most: usize, redriven: &Redriven) -> Result<Vec<PendingJob>, Error> {
+        let (prepared, due) = (self.prepared, &self.prepared.due);
+        let name = &prepared.config.name;
+        let sql = due.redrive_sql(prepared.sink.fields(), taking(prepared.config.guarantee), most);
+        let jobs = self.again(cursor, &sql, redriven).await?;
+        let relay: [&(dyn ToSql + Sync); 1] = [name];
+        if prepared.marks_first() {
+            cursor.claim(Taking { sql: &Due::reclaim_sql(), parameters: &relay }).await?;
+        }
+        cursor.claim(Taking { sql: &due.stray_sql(), parameters: &relay }).await?;
+        for letter in cursor.claim(Taking { sql: &Due::unknown_sql(), parameters: &relay }).await? {
+            let key: String = letter.try_get(0)?;
+            tracing::error!(cursor = name, key, "redrive of a dead letter ended; its outcome is unknown");
+        }
+        for letter in cursor.claim(Taking { sql: &Due::gone_sql(), parameters: &relay }).await? {
+            let key: String = letter.try_get(0)?;
+            tracing::warn!(cursor = name, key, "dead letter not sent again: its row is gone or not due");
         }
         Ok(jobs)
     }
@@ -189,12 +203,7 @@ impl PendingClaimBuilder<'_> {
     }
 
     /// Rows that were claimed before and are taken up again, unless they are gone or not due any more.
-    async fn again(
-        &self,
-        cursor: &LockedCursor,
-        sql: &str,
-        redriven: &HashSet<String>,
-    ) -> Result<Vec<PendingJob>, Error> {
+    async fn again(&self, cursor: &LockedCursor, sql: &str, redriven: &Redriven) -> Result<Vec<PendingJob>, Error> {
         let name = &self.prepared.config.name;
         let mut jobs = Vec::new();
         for row in self.take(cursor, sql).await? {
@@ -227,7 +236,7 @@ impl PendingClaimBuilder<'_> {
         Ok(jobs)
     }
 
-    fn job(&self, row: &Row, first_field: usize, redriven: &HashSet<String>) -> Result<PendingJob, Error> {
+    fn job(&self, row: &Row, first_field: usize, redriven: &Redriven) -> Result<PendingJob, Error> {
         let key = Key(row.try_get(0)?);
         let due_at: Timestamp = row.try_get(1)?;
         let fields = self.prepared.sink.fields().len();
@@ -244,7 +253,7 @@ impl PendingClaimBuilder<'_> {
             attempts: row.try_get(2)?,
             late: self.poll.now.since(due_at),
             claimed: Instant::now(),
-            replayed: redriven.contains(&key.message_id()),
+            replayed: redriven.contains(&(key.message_id(), due_at)),
             key,
             due_at,
             message,

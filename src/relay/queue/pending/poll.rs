@@ -42,6 +42,8 @@ pub(in crate::relay) fn statements(due: &Due, fields: &[Field], guarantee: Guara
         due.retake_sql(fields, 1),
         due.redrive_sql(fields, taking(guarantee), 1),
         Due::reclaim_sql(),
+        due.stray_sql(),
+        Due::unknown_sql(),
         Due::gone_sql(),
         due.unmark_sql(),
         due.backlog_sql(),

@@ -19,7 +19,7 @@ use crate::position::Timestamp;
 use crate::relay::engine::deadline::within;
 use crate::relay::engine::disposition::{ForMessage, pause};
 use crate::relay::engine::report;
-use crate::relay::engine::{Engine, Slot};
+use crate::relay::engine::{Engine, Single};
 use crate::relay::queue::work::{Attempt, Recorded};
 use crate::sink::Class;
 use crate::source::pending::Key;
@@ -58,11 +58,10 @@ pub(super) async fn record(
     prepared: &PreparedPending,
     attempts: &[PendingAttempt],
 ) -> Result<Vec<Recorded>, Error> {
-    let Slot { lock, reader, permits } = engine.slot(false).await?;
-    drop(reader);
+    let Single { connection, right } = engine.single().await?;
     let recording = async {
         let durable = prepared.config.sink.one_by_one() || prepared.marks_first();
-        let settlement = Settlement::begin(lock, durable).await?;
+        let settlement = Settlement::begin(connection, durable).await?;
         let sent: Vec<&PendingJob> =
             attempts.iter().filter(|a| matches!(a.outcome, SendOutcome::Sent)).map(|a| &a.job).collect();
         let marks = mark(engine, prepared, &settlement, &sent).await?;
@@ -90,7 +89,7 @@ pub(super) async fn record(
         Ok(attempts.iter().map(|attempt| marks.of(prepared, attempt, &unclaimed)).collect())
     };
     let recorded = within(engine, recording).await;
-    drop(permits);
+    drop(right);
     recorded
 }
 
@@ -130,7 +129,7 @@ async fn close(
     let failure = match &attempt.outcome {
         SendOutcome::Sent => {
             if job.replayed {
-                settlement.redriven(&job.relay, &id, &engine.replica).await?;
+                settlement.redriven(&job.relay, &id, job.due_at, &engine.replica).await?;
             }
             return settlement.done(job.claim()).await;
         }
@@ -144,7 +143,7 @@ async fn close(
     match meaning(engine, prepared, job, failure).message {
         ForMessage::Unknown => {
             if job.replayed {
-                settlement.redriven(&job.relay, &id, &engine.replica).await?;
+                settlement.redriven(&job.relay, &id, job.due_at, &engine.replica).await?;
             }
             settlement.unknown(job.claim(), &error).await
         }

@@ -8,7 +8,7 @@ use crate::database::{Error, sqlstate};
 use crate::relay::engine::deadline::within;
 use crate::relay::engine::disposition::pause;
 use crate::relay::engine::report;
-use crate::relay::engine::{Engine, Slot};
+use crate::relay::engine::{Engine, Single};
 use crate::relay::queue::work::Job as _;
 use crate::sink::{Class, Failure};
 
@@ -75,14 +75,13 @@ async fn not_marked(
         hint = failure.hint,
         "sent, not marked: it will be sent again"
     );
-    let Slot { lock, reader, permits } = engine.slot(false).await?;
-    drop(reader);
+    let Single { connection, right } = engine.single().await?;
     let recording = async {
-        let settlement = Settlement::begin(lock, true).await?;
+        let settlement = Settlement::begin(connection, true).await?;
         settlement.wait(job.claim(), &report::error(failure, Some(&id)), 1, pause(job.attempts, failure)).await?;
         settlement.commit().await
     };
     let recorded = within(engine, recording).await;
-    drop(permits);
+    drop(right);
     recorded
 }

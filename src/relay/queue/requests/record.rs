@@ -17,7 +17,7 @@ use crate::database::Error;
 use crate::relay::engine::deadline::within;
 use crate::relay::engine::disposition::ForMessage;
 use crate::relay::engine::report;
-use crate::relay::engine::{Engine, Slot};
+use crate::relay::engine::{Engine, Single};
 use crate::relay::queue::work::{Attempt, Recorded};
 use crate::sink::Class;
 
@@ -29,10 +29,9 @@ pub(super) async fn record(
     prepared: &PreparedRequests,
     attempts: &[RequestAttempt],
 ) -> Result<Vec<Recorded>, Error> {
-    let Slot { lock, reader, permits } = engine.slot(false).await?;
-    drop(reader);
+    let Single { connection, right } = engine.single().await?;
     let recording = async {
-        let settlement = Settlement::begin(lock, true).await?;
+        let settlement = Settlement::begin(connection, true).await?;
         let accepted: Vec<Accepted<'_>> = attempts.iter().filter_map(accepted).collect();
         let completed = if accepted.is_empty() { HashSet::new() } else { settlement.complete(&accepted).await? };
         // Sent at once, answered together: a round trip for all, not for each.
@@ -46,7 +45,7 @@ pub(super) async fn record(
         Ok(all.into_iter().map(recorded).collect())
     };
     let recorded = within(engine, recording).await;
-    drop(permits);
+    drop(right);
     recorded
 }
 

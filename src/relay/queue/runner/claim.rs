@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::{BUSY, Runner};
 use crate::cursor::LockedCursor;
 use crate::database::Error;
-use crate::relay::engine::Slot;
+use crate::relay::engine::Single;
 use crate::relay::engine::deadline::within;
 use crate::relay::queue::checked::Seated as _;
 use crate::relay::queue::work::{Claim, Prepared, Work};
@@ -30,9 +30,8 @@ impl<W: Work> Runner<W> {
         room: usize,
     ) -> Result<Result<W::Claimed, Refusal>, Error> {
         let engine = &self.context.engine;
-        let Slot { lock, reader, permits } = engine.slot(false).await?;
-        drop(reader);
-        let locking = LockedCursor::lock(lock, &self.context.config.name, &prepared.seat().identity, None);
+        let Single { connection, right } = engine.single().await?;
+        let locking = LockedCursor::lock(connection, &self.context.config.name, &prepared.seat().identity, None);
         let Some(cursor) = within(engine, locking).await? else { return Ok(Err(Refusal::Busy)) };
         if let Some(refusal) = refusal(prepared, &cursor) {
             within(engine, cursor.release()).await?;
@@ -46,7 +45,7 @@ impl<W: Work> Runner<W> {
         } else {
             within(engine, cursor.claimed(&engine.replica, W::is_durable(prepared))).await?;
         }
-        drop(permits);
+        drop(right);
         Ok(Ok(claimed))
     }
 

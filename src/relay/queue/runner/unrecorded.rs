@@ -214,12 +214,12 @@ impl<W: Work> Runner<W> {
         }
     }
 
-    /// Forgets those that another replica decides about: their claims ended some time ago. What was done is kept: unless another
-    /// has taken it, its token still counts.
+    /// Forgets those that another replica decides about: their claims ended some time ago. What was done, or not begun, is kept: unless
+    /// another has taken it, its token still counts.
     fn expire(&mut self, has_expired: impl Fn(&AttemptOf<W>) -> bool) {
         let (expired, kept): (Vec<_>, Vec<_>) = std::mem::take(&mut self.unrecorded)
             .into_iter()
-            .partition(|attempt| has_expired(attempt) && !attempt.is_acknowledged());
+            .partition(|attempt| has_expired(attempt) && !attempt.is_acknowledged() && attempt.outcome.was_begun());
         self.unrecorded = kept;
         if !expired.is_empty() {
             let (cursor, jobs) = (&self.context.config.name, expired.len());
@@ -239,6 +239,10 @@ impl<W: Work> Runner<W> {
                 acknowledged,
                 "recorded by a commit that was not answered, or taken by another replica"
             );
+        } else if !attempt.outcome.was_begun() {
+            // Only actions are left so. One that has failed by it stays failed: what was queued behind it may be running.
+            let hint = "If it expired, on_interrupted of its schedule has decided: `outbox-relay action list`";
+            tracing::warn!(cursor, id, hint, "nothing of the job was run here: its claim expired or was taken");
         } else {
             tracing::error!(cursor, id, acknowledged, "claim lost before the outcome was recorded");
         }
