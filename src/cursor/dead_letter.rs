@@ -29,6 +29,9 @@ const LATE: &str = include_str!("sql/dead_letter_late.sql");
 
 const NOT_SENT: &str = include_str!("sql/dead_letter_not_sent.sql");
 
+/// The position stays, and with it the snapshot that its rows were read with.
+const PACED: &str = include_str!("sql/dead_letter_paced.sql");
+
 /// A row that the receiver will never accept, with all that is needed to send it again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeadLetter<'a> {
@@ -118,6 +121,8 @@ pub struct Redriven<'a> {
     pub refused: Option<(i64, ErrorReport<'a>)>,
     /// This replica's name.
     pub by: &'a str,
+    /// The sink has a rate, and something was sent: the cursor counts as advanced now, for the pause of all replicas.
+    pub paced: bool,
 }
 
 /// How many dead letters of a cursor wait for an operator or for their turn.
@@ -243,10 +248,19 @@ pub(super) async fn not_sent(
     Ok(())
 }
 
-pub(super) async fn redriven(loan: &Fragile, outcome: &Redriven<'_>) -> Result<(), Error> {
+/// The next message of the cursor, whichever replica sends it, is not to begin before its rate allows it.
+pub(super) async fn paced(loan: &Fragile, cursor: &str, by: &str) -> Result<(), Error> {
+    loan.execute(PACED, &[&cursor, &by]).await?;
+    Ok(())
+}
+
+pub(super) async fn redriven(loan: &Fragile, cursor: &str, outcome: &Redriven<'_>) -> Result<(), Error> {
     loan.execute(REDRIVEN, &[&outcome.accepted, &outcome.by]).await?;
     if let Some((id, error)) = &outcome.refused {
         loan.execute(REFUSED, &[id, &status::json(error), &outcome.by]).await?;
+    }
+    if outcome.paced {
+        paced(loan, cursor, outcome.by).await?;
     }
     loan.batch_execute("COMMIT").await?;
     Ok(())

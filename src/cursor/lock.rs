@@ -269,7 +269,7 @@ impl LockedCursor {
     /// # Errors
     /// The database's; whether the commit took place is then unknown.
     pub async fn redriven(self, outcome: &Redriven<'_>) -> Result<(), Error> {
-        dead_letter::redriven(&self.connection, outcome).await?;
+        dead_letter::redriven(&self.connection, &self.name, outcome).await?;
         self.connection.give_back();
         Ok(())
     }

@@ -93,6 +93,8 @@ pub struct Unparked<'a> {
     pub refused: Option<RefusedAgain<'a>>,
     /// This replica's name.
     pub by: &'a str,
+    /// The sink has a rate, and something was sent: the cursor counts as advanced now, for the pause of all replicas.
+    pub paced: bool,
 }
 
 pub(super) async fn keys(loan: &Fragile, cursor: &str) -> Result<ParkedKeys, Error> {
@@ -145,6 +147,9 @@ pub(super) async fn unparked(loan: &Fragile, cursor: &str, outcome: &Unparked<'_
         loan.execute(REFUSED, &[&refused.seq, &letter]).await?;
     }
     loan.execute(END, &[&cursor]).await?;
+    if outcome.paced {
+        dead_letter::paced(loan, cursor, outcome.by).await?;
+    }
     loan.batch_execute("COMMIT").await?;
     Ok(())
 }

@@ -105,7 +105,7 @@ impl Turn<'_> {
             return Ok(TurnOutcome::Redriven { rows: acknowledged, failure: stopped.or(failure), message_id });
         }
         let refused = refused.as_ref().map(|(failure, letter)| (letter.id, report::error(failure, None)));
-        let outcome = Redriven { accepted: &accepted, refused, by: &self.engine.replica };
+        let outcome = Redriven { accepted: &accepted, refused, by: &self.engine.replica, paced: self.has_rate() };
         let recorded = within(self.engine, cursor.redriven(&outcome)).await;
         recorded.map_err(|source| self.not_advanced(acknowledged, source))?;
         Ok(TurnOutcome::Redriven { rows: acknowledged, failure, message_id })
@@ -120,6 +120,7 @@ impl Turn<'_> {
         refused: Option<(Failure, &Redrive)>,
         row: Option<&Message<'_>>,
     ) -> Result<Option<Failure>, TurnError> {
+        let paced = self.has_rate() && (!accepted.is_empty() || refused.is_some());
         let (mut stopped, mut dead) = (None, None);
         if let Some((failure, parked)) = &refused {
             let letter = row.map_or_else(|| self.as_parked(parked), |row| letter(self.ready, row, failure));
@@ -130,13 +131,18 @@ impl Turn<'_> {
                 Err(failure) => stopped = Some(failure),
             }
         }
-        let outcome = Unparked { accepted, refused: dead, by: &self.engine.replica };
+        let outcome = Unparked { accepted, refused: dead, by: &self.engine.replica, paced };
         let recorded = within(self.engine, cursor.unparked(&outcome)).await;
         recorded.map_err(|source| self.not_advanced(accepted.len(), source))?;
         if outcome.refused.is_some() {
             self.ready.metrics.dead_lettered();
         }
         Ok(stopped)
+    }
+
+    /// What is sent again keeps the rate of all replicas, as all that the cursor sends.
+    fn has_rate(&self) -> bool {
+        self.ready.sink.min_interval().is_some()
     }
 
     async fn copied_again(&self, failure: &Failure, letter: &DeadLetter<'_>) -> Result<(), Failure> {
@@ -171,7 +177,7 @@ impl Turn<'_> {
         match failure.as_ref().filter(|failure| is_refused(failure)) {
             Some(refused) => {
                 let refused = Some((letter.id, report::error(refused, None)));
-                let outcome = Redriven { accepted: &[], refused, by: &self.engine.replica };
+                let outcome = Redriven { accepted: &[], refused, by: &self.engine.replica, paced: false };
                 within(self.engine, cursor.redriven(&outcome)).await?;
             }
             None => within(self.engine, cursor.release()).await?,

@@ -196,3 +196,27 @@ async fn once_exits_1_while_redriven_letters_are_left() {
     assert!(log.contains("3 dead letters are still to be sent again"), "{log}");
     assert_eq!(state(&owner, "2").await.0, "redriving");
 }
+
+// Guarantee: failures.redrive-rate
+#[tokio::test(flavor = "multi_thread")]
+async fn redrives_keep_the_rate_over_replicas() {
+    let receiver = Receiver::start();
+    let (database, owner, text, replica) = stage(&receiver).await;
+    replica.stop().await;
+    receiver.answer(|_| (200, Duration::ZERO));
+    ends(0, &text, &["redrive", "--cursor", "r", "--yes"]).await;
+    let before = receiver.requests().len();
+    let relay = format!("{}rate_per_second = 1.0\n", receiver.relay("r", "on_poison = \"dead_letter\""));
+    let config = config(&database, "relay", None, &relay);
+    let replicas = ["r2", "r3"].map(|name| Replica::start(&config, name));
+    let done = "SELECT count(*) = 3 FROM outbox.dead_letter WHERE state = 'redriven'";
+    eventually(PATIENCE * 2, async || owner.query_one(done, &[]).await.unwrap().get(0)).await;
+    let requests = receiver.requests().split_off(before);
+    let shortest = requests.windows(2).map(|pair| pair[1].at.duration_since(pair[0].at).unwrap()).min().unwrap();
+    println!("shortest time between two redrives at 1 per second: {shortest:?}");
+    assert_eq!(requests.len(), 3);
+    assert!(shortest >= Duration::from_millis(900), "{shortest:?}");
+    for replica in replicas {
+        replica.stop().await;
+    }
+}
