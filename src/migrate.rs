@@ -19,7 +19,7 @@ pub use notify::{make_triggers, notify_triggers};
 pub use printed::{down_sql, up_sql};
 
 /// The newest schema version that this program knows, and the one that it was built for.
-pub const VERSION: i32 = 19;
+pub const VERSION: i32 = 20;
 
 /// Serialises migrators; an arbitrary number of our own.
 const LOCK: i64 = 0x006f_7574_626f_7872;
@@ -125,6 +125,11 @@ const MIGRATIONS: &[Migration] = &[
         version: 19,
         up: include_str!("../schema/0019_audit.up.sql"),
         down: include_str!("../schema/0019_audit.down.sql"),
+    },
+    Migration {
+        version: 20,
+        up: include_str!("../schema/0020_visible_before.up.sql"),
+        down: include_str!("../schema/0020_visible_before.down.sql"),
     },
 ];
 

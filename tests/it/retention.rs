@@ -5,6 +5,7 @@ use serde_json::Value;
 use crate::support::outbox_relay;
 use crate::support::outside::json;
 
+mod late;
 mod limit;
 mod marks;
 mod messages;

@@ -81,6 +81,28 @@ async fn parked_rows_of_a_relay_that_is_not_configured_any_more_are_given_up_as_
     assert!(no_key_is_parked(&owner).await);
 }
 
+// Guarantee: parked.kept
+#[tokio::test(flavor = "multi_thread")]
+async fn refused_deletion_of_a_cursor_names_the_command_that_ends_its_parked_keys() {
+    let Stage { owner, receiver, text, replica, database: _database } = stage().await;
+    replica.stop().await;
+    let delete = "DELETE FROM outbox.cursor WHERE name = 'h'";
+    let hint = async || {
+        let error = owner.batch_execute(delete).await.expect_err("its rows have not been sent");
+        error.as_db_error().and_then(|error| error.hint()).map(str::to_owned).unwrap_or_else(|| panic!("{error:?}"))
+    };
+    let [letters, run] = ["`outbox-relay dead-letter discard --cursor h`", "`outbox-relay run --once --relay h`"];
+    let said = hint().await;
+    assert!(said.contains(letters) && said.contains(run), "{said}");
+    verb(&text, &["dead-letter", "discard", "--cursor", "h", "--yes"]).await;
+    let said = hint().await;
+    assert!(!said.contains("dead-letter ") && said.contains(run), "no dead letter is left to decide about: {said}");
+    assert!(said.contains("`outbox-relay cursor remove h --dry-run`"), "{said}");
+    verb(&text, &["run", "--once", "--relay", "h"]).await;
+    assert_eq!(receiver.accepted("h"), ["1", "3", "4", "6"]);
+    assert_eq!(owner.execute(delete, &[]).await.unwrap(), 1, "the printed command has ended them");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn why_says_that_keys_wait_and_for_what() {
     let Stage { text, replica, database: _database, .. } = stage().await;

@@ -10,6 +10,7 @@ use crate::support::{Database, PATIENCE, Process, database, eventually, outbox_r
 
 mod away;
 mod days;
+mod held;
 mod kills;
 
 /// `[retention]` of partitions, and a relay of each of these names that prints `outbox.message`.
