@@ -1,4 +1,4 @@
-//! What the process shows to the outside over HTTP: the status page, `/livez`, `/readyz`, `/metrics`.
+//! What the process shows to the outside over HTTP: the status page and its changes, `/livez`, `/readyz`, `/metrics`.
 //!
 //! Read only, and on the loopback interface unless configured otherwise. The page asks for a token where tokens are configured.
 
@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
 
 use crate::health::{Heartbeat, Readiness};
 use crate::listener::{self, BindError, Bounded, Bounds};
@@ -21,15 +22,15 @@ pub use self::status_page::StatusPage;
 pub use crate::metrics::Phases;
 
 mod board;
+mod live;
 mod page;
 mod routes;
 mod source;
 mod status_page;
 
-/// One that dribbles must not keep a probe waiting for long; a life longer than a slow scrape, and shorter than what a
-/// stuck client could hold indefinitely.
-const BOUNDS: Bounds =
-    Bounds { connections: 64, question: Duration::from_secs(5), life: Duration::from_secs(30), renewed: false };
+/// One that dribbles must not keep a probe waiting for long; a life longer than a slow scrape and than the pause between two events,
+/// and shorter than what a stuck client could hold indefinitely.
+const BOUNDS: Bounds = Bounds { connections: 64, question: Duration::from_secs(5), life: Duration::from_secs(30) };
 
 /// How long open connections may go on after the end.
 const LINGER: Duration = Duration::from_secs(1);
@@ -74,6 +75,8 @@ pub struct State {
     pub tokens: Option<Tokens>,
     /// Whether the metrics ask for one, too.
     pub token_for_metrics: bool,
+    /// Ends when the process begins to end, and with it streams of changes.
+    pub ending: CancellationToken,
 }
 
 /// Takes the configured address.

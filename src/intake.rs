@@ -109,7 +109,7 @@ pub async fn serve(
 ) -> io::Result<()> {
     // A request in flight has all its time, whenever it came.
     let life = SILENCE + intake.timeout;
-    let bounds = Bounds { connections: CLIENTS, question: life, life, renewed: true };
+    let bounds = Bounds { connections: CLIENTS, question: life, life };
     let intake = Arc::new(intake);
     let opening = Arc::clone(&intake);
     tokio::spawn(async move { opening.ledger.open().await });

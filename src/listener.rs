@@ -68,10 +68,9 @@ pub(crate) struct Bounds {
     pub(crate) connections: usize,
     /// How long a client may take to ask its first question and get its answer.
     pub(crate) question: Duration,
-    /// How long the connection lasts from an answer on.
+    /// How long the connection lasts from the beginning of its last answer on; of an answer in parts, such as a stream of events, each
+    /// part counts that its client has room for.
     pub(crate) life: Duration,
-    /// Whether each answer gives it that time, or the first one only.
-    pub(crate) renewed: bool,
 }
 
 impl Bounds {

@@ -241,7 +241,8 @@ impl CursorMetrics {
 
     /// Sets lag and backlog as they were seen at `observed`, and with them where the time of rows goes.
     pub fn set_lag(&self, lag: Duration, backlog_rows: u64, observed: Timestamp) {
-        self.trail.measured(trail::Measured { lag, rows: backlog_rows, at: Instant::now() });
+        let stages = self.follower().sampled(observed, backlog_rows > 0);
+        self.trail.measured(trail::Measured { lag, rows: backlog_rows, stages, at: Instant::now() });
         self.lag.set(lag.as_secs_f64());
         self.backlog_rows.set(count(backlog_rows));
         self.observed.set_instant(observed);
@@ -250,7 +251,7 @@ impl CursorMetrics {
                 gauge!(name::LAG_STAGE, vec![self.cursor.clone(), Label::from_static_parts("stage", stage.as_str())])
             })
         });
-        for (gauge, stage) in gauges.iter().zip(self.follower().sampled(observed, backlog_rows > 0)) {
+        for (gauge, stage) in gauges.iter().zip(stages) {
             gauge.set(stage.as_secs_f64());
         }
     }

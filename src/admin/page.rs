@@ -1,5 +1,5 @@
 //! The status page as HTML: what is wrong, what to type, then everything else. Whole without a script; the script only
-//! fetches the same page again.
+//! fetches the same page again when it shows something else.
 //!
 //! Pure: what was seen, and what this process knows, become a text. Rows are never in it.
 
@@ -13,6 +13,7 @@ use crate::position::Timestamp;
 use crate::relay::inspect::status::in_one_unit;
 
 mod attention;
+mod audits;
 mod chart;
 mod cursors;
 mod fleet;
@@ -20,6 +21,8 @@ mod html;
 mod left;
 mod lines;
 mod schedules;
+mod stages;
+mod version;
 
 /// The look of it.
 pub(super) const STYLE: &str = include_str!("page/page.css");
@@ -41,33 +44,50 @@ pub(super) struct View<'a> {
 }
 
 /// The whole page.
-pub(super) fn render(view: &View<'_>) -> String {
+#[derive(Debug)]
+pub(super) struct Page {
+    pub(super) html: String,
+    /// Another number when it shows something else; ages do not count.
+    pub(super) version: u64,
+}
+
+/// Renders it.
+pub(super) fn render(view: &View<'_>) -> Page {
     let overview = view.standing.seen.as_ref().map(|seen| &*seen.overview);
     let lines = lines(overview, view.configured);
     let verdict = verdict(view, &lines);
-    let mut page = String::with_capacity(8 << 10);
+    let main = main(view, &lines, &verdict);
+    let version = version::of(&main);
+    let mut html = String::with_capacity(main.len() + (2 << 10));
     let _ = write!(
-        page,
+        html,
         "<!doctype html>\n<html lang=en>\n<head>\n<meta charset=utf-8>\n\
          <meta name=viewport content=\"width=device-width, initial-scale=1\">\n<title>{} · outbox-relay</title>\n\
          <link rel=stylesheet href=page.css>\n<script src=page.js defer></script>\n</head>\n<body>\n\
          <a class=skip href=#main>Skip to the cursors</a>\n\
-         <header><h1>outbox-relay</h1><p>replica <b>{}</b>, version {}</p><p id=live></p></header>\n<main id=main>\n",
+         <header><h1>outbox-relay</h1><p>replica <b>{}</b>, version {}</p><p id=live></p></header>\n\
+         <main id=main data-version={version:016x}>\n{main}</main>\n</body>\n</html>\n",
         Esc(&verdict.text),
         Esc(view.replica),
         env!("CARGO_PKG_VERSION"),
     );
-    verdict.write(view, &mut page);
-    attention::write(&lines, view.now, &mut page);
-    cursors::write(view, &lines, &mut page);
-    if let Some(overview) = overview {
-        left::write(overview, &mut page);
-        fleet::write(overview, &mut page);
-        schedules::write(overview, &mut page);
+    Page { html, version }
+}
+
+/// Everything below the head.
+fn main(view: &View<'_>, lines: &[Line<'_>], verdict: &Verdict) -> String {
+    let mut main = String::with_capacity(8 << 10);
+    verdict.write(view, &mut main);
+    attention::write(lines, view.now, &mut main);
+    cursors::write(view, lines, &mut main);
+    if let Some(seen) = &view.standing.seen {
+        left::write(&seen.overview, &mut main);
+        fleet::write(&seen.overview, &mut main);
+        schedules::write(&seen.overview, &mut main);
     }
-    own(view, &mut page);
-    page.push_str("</main>\n</body>\n</html>\n");
-    page
+    audits::write(lines, view.now, &mut main);
+    own(view, &mut main);
+    main
 }
 
 /// When it was seen, by the database's clock.
@@ -133,7 +153,7 @@ impl Verdict {
                 let ago = in_one_unit(view.now.saturating_duration_since(seen.at));
                 let _ = write!(
                     page,
-                    "<p class=seen>Seen {ago} ago, at {} UTC</p>",
+                    "<p class=seen>Seen <span data-ages>{ago} ago, at {} UTC</span></p>",
                     Esc(&at.get(..19).unwrap_or(&at).replace('T', " "))
                 );
             }

@@ -6,6 +6,7 @@ use serde_json::value::RawValue;
 use super::*;
 use crate::admin::board::{Seen, Trouble};
 use crate::cursor::replicas::{Relay, Replica};
+use crate::metrics::trail::{self, Measured};
 use crate::relay::engine::replicas::Fleet;
 use crate::relay::inspect::explain::Why;
 use crate::relay::inspect::overview::Overview;
@@ -91,32 +92,42 @@ fn standing(overview: Option<Overview>, trouble: Option<Trouble>) -> Standing {
 }
 
 fn page(standing: &Standing) -> String {
+    rendered(standing, Instant::now()).html
+}
+
+fn rendered(standing: &Standing, now: Instant) -> Page {
     let configured = ["booking_events_0".to_owned(), HOSTILE.to_owned()];
-    let (now, missing) = (Instant::now(), []);
+    let missing = [];
     render(&View { standing, replica: "relay-1", configured: &configured, missing: &missing, is_alive: true, now })
 }
 
-#[test]
-fn a_calm_page_says_so_and_twenty_cursors_fit_into_60_kib() {
-    for n in 0..20 {
-        let trail = crate::metrics::trail::of(&format!("booking_events_{n}"));
-        // Each half minute another lag: the longest path that there can be.
-        for minute in 0..240_u64 {
-            let at = Instant::now() + Duration::from_secs(minute * 15);
-            trail.measured(crate::metrics::trail::Measured {
-                lag: Duration::from_millis(minute * 977 % 20_000),
-                rows: 1,
-                at,
-            });
+/// The page of so many cursors whose times changed with each half minute of an hour: the longest charts that there can be.
+fn restless(name: &str, cursors: usize) -> String {
+    let mut overview = calm(cursors);
+    for (n, cursor) in overview.status.cursors.iter_mut().enumerate() {
+        cursor.name = format!("{name}_{n}");
+        let trail = trail::of(&cursor.name);
+        for half in 0..trail::POINTS as u64 {
+            let lag = Duration::from_secs(if half == 0 { 20 } else { 5 + half % 2 * 4 });
+            let at = Instant::now() + Duration::from_secs(half * 30);
+            trail.measured(Measured { lag, rows: 1, stages: [lag; 4], at });
         }
     }
-    let html = page(&standing(Some(calm(20)), None));
+    rendered(&standing(Some(overview), None), Instant::now() + Duration::from_secs(3_570)).html
+}
+
+// Guarantee: page.small
+#[test]
+fn a_calm_page_says_so_and_twenty_cursors_fit_into_60_kib() {
+    let html = restless("booking_twenty", 20);
     assert!(
         html.contains("<strong>All 20 cursors are well</strong>") && html.contains("Nothing needs attention"),
         "{html}"
     );
     assert!(html.len() <= 60 << 10, "{} bytes", html.len());
     assert!(!html.contains("of-a-row"), "ids and keys of rows are no part of the page");
+    assert_eq!(html.matches(" role=img ").count(), 20 + 4 * 4, "the lag of all, and the stages of four");
+    assert_eq!(html.matches("H119V13H120V24\"/>").count(), 20 + 4 * 4, "each is an hour long: {html}");
 }
 
 #[test]
@@ -207,7 +218,8 @@ fn texts_of_a_megabyte_make_no_large_page() {
         missing: &missing,
         is_alive: true,
         now,
-    });
+    })
+    .html;
     assert!(html.contains("halted: &lt;é ") && html.contains('…'), "what is cut says so");
     assert!(html.len() < 200 << 10, "{} bytes", html.len());
     assert!(!html.contains("data-copy"), "half a command is none");
@@ -220,15 +232,56 @@ fn without_the_database_the_page_says_so_and_shows_what_this_process_knows() {
     assert!(html.contains("<strong>PostgreSQL does not answer</strong>") && html.contains("connect_failed"), "{html}");
     assert!(html.contains("<th role=rowheader scope=row>booking_events_0</th>"), "{html}");
     let html = page(&standing(Some(calm(2)), Some(trouble)));
-    assert!(html.contains("<strong>PostgreSQL does not answer</strong>") && html.contains("Seen 0.0 s ago"), "{html}");
+    assert!(
+        html.contains("<strong>PostgreSQL does not answer</strong>") && html.contains("Seen <span data-ages>"),
+        "{html}"
+    );
     assert!(html.contains("booking_events_1"), "what was seen last stays");
 }
 
+// Guarantee: page.live
+#[test]
+fn time_that_passes_is_no_change_of_the_page() {
+    let held_for = |seconds: u64| {
+        let (lag, at) = (Duration::from_secs(5), Instant::now());
+        let stages = [0, seconds, 5 - seconds, 0].map(Duration::from_secs);
+        trail::of("bills").measured(Measured { lag, rows: 1, stages, at });
+    };
+    let version = |ages: u64, change: fn(&mut Overview)| {
+        let mut overview = calm(0);
+        overview.status.cursors.push(cursor("bills", "paused"));
+        overview.whys.push(answer("paused", "bills is paused.", &["outbox-relay cursor resume bills"]));
+        overview.status.fleet.replicas = vec![replica("relay-1", 1)];
+        overview.status.observed_at = format!("2026-11-26T03:00:{ages:02}Z");
+        change(&mut overview);
+        let standing = standing(Some(overview), None);
+        let now = Instant::now() + Duration::from_secs(ages);
+        let page = rendered(&standing, now);
+        assert!(page.html.contains(&format!("<main id=main data-version={:016x}>", page.version)), "{}", page.html);
+        assert!(page.html.contains("<summary>where the time goes</summary>"), "{}", page.html);
+        page.version
+    };
+    held_for(0);
+    let first = version(1, |_| {});
+    held_for(3);
+    assert_eq!(version(50, |_| {}), first, "nor is a chart that moves on, or of one more stage");
+    assert_ne!(version(1, |overview| overview.status.cursors[0].dead_letters = 1), first);
+    assert_ne!(version(1, |overview| overview.status.cursors[0].lag_seconds = Some(0.4)), first);
+    assert_ne!(version(1, |overview| overview.status.fleet.replicas[0].started_at = later()), first);
+    assert_ne!(version(1, |overview| overview.status.cursors[0].advanced_at = Some(later().to_string())), first);
+}
+
+fn later() -> Timestamp {
+    Timestamp::parse_rfc3339("2026-11-25T03:00:07Z").expect("valid")
+}
+
+// Guarantee: page.small
 #[test]
 fn a_thousand_cursors_are_rendered() {
     let standing = standing(Some(calm(1_000)), None);
     let html = page(&standing);
     assert_eq!(html.matches("<tr role=row><th role=rowheader").count(), 1_003);
+    assert!(html.len() <= 1 << 20, "{} bytes", html.len());
     // Of this thread's processor time, whatever else runs; an optimized build takes a tenth of it and less.
     let spent = || clock_gettime(ClockId::ThreadCPUTime);
     let begun = spent();
@@ -237,4 +290,14 @@ fn a_thousand_cursors_are_rendered() {
     let took = (spent.tv_sec - begun.tv_sec) * 1_000 + (spent.tv_nsec - begun.tv_nsec) / 1_000_000;
     assert!(took < 500, "{took} ms");
     println!("{took} ms for a thousand cursors, {} bytes", html.len());
+}
+
+// Guarantee: page.small
+#[test]
+fn a_thousand_restless_cursors_fit_into_1_mib() {
+    let html = restless("booking_crowds", 1_000);
+    assert!(html.len() <= 1 << 20, "{} bytes", html.len());
+    let pictures = html.matches("aria-label=\"Lag in the last hour: ").count();
+    assert!((200..1_000).contains(&pictures), "{pictures} pictures");
+    assert_eq!(html.matches("<span class=most>at most 20 s</span>").count(), 1_000 - pictures, "the others in words");
 }

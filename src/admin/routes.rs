@@ -11,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use tokio::sync::Semaphore;
 
-use super::{State, page};
+use super::{State, live, page};
 use crate::listener::limits;
 use crate::metrics::exporter::CONTENT_TYPE;
 use crate::tokens::Refused;
@@ -39,6 +39,7 @@ pub(super) fn router(state: State) -> Router {
         Some(_) => asks(
             Router::new()
                 .route("/", get(status_page))
+                .route("/events", get(events))
                 .route("/page.css", get(async || ([(header::CONTENT_TYPE, "text/css; charset=utf-8")], page::STYLE)))
                 .route(
                     "/page.js",
@@ -99,8 +100,17 @@ async fn guarded(mut response: Response) -> Response {
 
 async fn status_page(Shared(state): Shared<State>) -> Response {
     let Some(page) = &state.page else { return StatusCode::NOT_FOUND.into_response() };
-    let html = page.html(&state.heartbeat, &state.readiness).await;
+    let html = page.shown(&state.heartbeat, &state.readiness).await.html;
     ([(header::CONTENT_TYPE, "text/html; charset=utf-8")], html).into_response()
+}
+
+/// Says when the page shows something else.
+async fn events(Shared(state): Shared<State>) -> Response {
+    let Some(page) = &state.page else { return StatusCode::NOT_FOUND.into_response() };
+    match live::open(page, &state).await {
+        Ok(events) => ([(header::CONTENT_TYPE, "text/event-stream")], events).into_response(),
+        Err(refused) => (StatusCode::SERVICE_UNAVAILABLE, refused.told()).into_response(),
+    }
 }
 
 /// Whether the engine moves; never whether PostgreSQL or a receiver can be reached.

@@ -21,6 +21,7 @@ async fn start(limit: Duration) -> (Running, State) {
         page: None,
         tokens: None,
         token_for_metrics: false,
+        ending: CancellationToken::new(),
     };
     serving(state).await
 }

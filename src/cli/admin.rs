@@ -48,6 +48,7 @@ pub(super) fn state(config: &Config, engine: &Engine, exporter: Exporter) -> adm
         page: Some(StatusPage::new(Box::new(database), engine.replica.clone(), configured)),
         tokens: config.admin.tokens(),
         token_for_metrics: config.admin.token_for_metrics,
+        ending: engine.stop.clone(),
     }
 }
 

@@ -56,7 +56,6 @@ pub(crate) struct Connection {
     header: Header,
     /// Whether an answer is on its way.
     answers: bool,
-    has_answered: bool,
 }
 
 impl Connection {
@@ -70,7 +69,6 @@ impl Connection {
             place,
             header: Header::default(),
             answers: false,
-            has_answered: false,
         }
     }
 
@@ -110,8 +108,8 @@ impl AsyncWrite for Connection {
         if self.over(context) {
             return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
         }
-        if !self.has_answered || self.bounds.renewed {
-            self.has_answered = true;
+        // Not with each byte: a client that reads one answer byte by byte has no more time for it than others.
+        if !self.answers {
             let life = self.bounds.life;
             self.end.as_mut().reset(Instant::now() + life);
         }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use axum::body::Body;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 
@@ -12,7 +13,7 @@ async fn a_silent_connection_ends_with_its_time() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("binds");
     let mut client = TcpStream::connect(listener.local_addr().expect("bound")).await.expect("connects");
     let (question, life) = (Duration::from_millis(50), Duration::from_secs(3600));
-    let bounded = Bounded::new(listener, Bounds { connections: 1, question, life, renewed: false });
+    let bounded = Bounded::new(listener, Bounds { connections: 1, question, life });
     tokio::spawn(async move { axum::serve(bounded, axum::Router::new()).await });
     let mut rest = Vec::new();
     client.read_to_end(&mut rest).await.expect("the server closes");
@@ -24,7 +25,7 @@ async fn oldest_silent_connection_gives_way_to_a_new_one() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("binds");
     let address = listener.local_addr().expect("bound");
     let hour = Duration::from_secs(3600);
-    let bounded = Bounded::new(listener, Bounds { connections: 3, question: hour, life: hour, renewed: false });
+    let bounded = Bounded::new(listener, Bounds { connections: 3, question: hour, life: hour });
     let (began, goes_on) = (Arc::new(tokio::sync::Notify::new()), Arc::new(tokio::sync::Notify::new()));
     let (begins, may_go_on) = (Arc::clone(&began), Arc::clone(&goes_on));
     let slow = axum::routing::get(|| async move {
@@ -56,15 +57,19 @@ async fn oldest_silent_connection_gives_way_to_a_new_one() {
     assert!(answer.ends_with("slow"), "{answer}");
 }
 
-/// A server with so many connections, which answers `quick` to any path.
-async fn quick(connections: usize) -> SocketAddr {
+/// A server with so many connections, each of which lasts so long from the beginning of an answer on.
+async fn serving(connections: usize, life: Duration, router: axum::Router) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("binds");
     let address = listener.local_addr().expect("bound");
-    let hour = Duration::from_secs(3600);
-    let bounded = Bounded::new(listener, Bounds { connections, question: hour, life: hour, renewed: true });
-    let router = axum::Router::new().fallback(|_: axum::body::Bytes| async { "quick" });
+    let bounded = Bounded::new(listener, Bounds { connections, question: Duration::from_secs(3600), life });
     tokio::spawn(async move { axum::serve(bounded, router).await });
     address
+}
+
+/// The same, which answers `quick` to any path.
+async fn quick(connections: usize) -> SocketAddr {
+    let router = axum::Router::new().fallback(|_: axum::body::Bytes| async { "quick" });
+    serving(connections, Duration::from_secs(3600), router).await
 }
 
 async fn from(peer: &str, to: SocketAddr) -> TcpStream {
@@ -125,6 +130,43 @@ async fn endless_headers_are_refused_before_they_are_read() {
     let answer = ask(&mut stream, endless.as_bytes()).await;
     assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 431"), "{answer}");
     assert_eq!(stream.read(&mut [0; 1]).await.unwrap_or(0), 0, "and closed");
+}
+
+/// An answer of so many parts, one every quarter of a second.
+fn in_parts(count: usize) -> Body {
+    Body::from_stream(futures_util::stream::unfold(0, move |sent| async move {
+        tokio::time::sleep(Duration::from_millis(250)).await;
+        (sent < count).then_some((Ok::<_, std::convert::Infallible>("part\n"), sent + 1))
+    }))
+}
+
+#[tokio::test]
+async fn stream_that_is_read_outlasts_one_answer() {
+    let router = axum::Router::new().route("/", axum::routing::get(|| async { in_parts(16) }));
+    let address = serving(1, Duration::from_secs(2), router).await;
+    let mut client = TcpStream::connect(address).await.expect("connects");
+    client.write_all(b"GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await.expect("asks");
+    let mut answer = String::new();
+    client.read_to_string(&mut answer).await.expect("is answered");
+    assert_eq!(answer.matches("part").count(), 16, "{answer}");
+}
+
+#[tokio::test]
+async fn large_answer_that_is_read_slowly_is_cut() {
+    const LARGE: usize = 32 << 20;
+    let router = axum::Router::new().route("/", axum::routing::get(|| async { vec![b'x'; LARGE] }));
+    let address = serving(1, Duration::from_millis(300), router).await;
+    let mut client = TcpStream::connect(address).await.expect("connects");
+    client.write_all(REQUEST).await.expect("asks");
+    let (mut buffer, mut read) = (vec![0; 64 << 10], 0);
+    while let Ok(bytes @ 1..) = client.read(&mut buffer).await {
+        read += bytes;
+        if read > LARGE {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert!(read < LARGE, "all of it was read, over ten times as long as an answer may take");
 }
 
 #[tokio::test]

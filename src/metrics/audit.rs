@@ -1,8 +1,11 @@
 //! Outcomes of comparing what was passed with the tables.
 
+use std::time::Instant;
+
 use metrics::{Label, counter};
 
 use super::table::name;
+use super::trail;
 
 /// The outcome of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,8 +51,11 @@ pub fn audit_begins(cursor: &str) {
     }
 }
 
-/// Counts slices of a cursor that have been compared, or not.
+/// Counts slices of a cursor that have been compared, or not; the status page shows the last result of a cursor that is configured here.
 pub fn audited(cursor: &str, result: AuditResult, slices: u64) {
+    if let Some(trail) = trail::find(cursor).filter(|_| slices > 0) {
+        trail.compared(result, Instant::now());
+    }
     let labels = vec![Label::new("cursor", cursor.to_owned()), Label::from_static_parts("result", result.as_str())];
     counter!(name::AUDIT_SLICES, labels).increment(slices);
 }

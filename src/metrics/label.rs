@@ -87,7 +87,8 @@ pub enum Stage {
 }
 
 impl Stage {
-    pub(super) const ALL: [Self; 4] = [Self::CommitWait, Self::HorizonHold, Self::Queue, Self::Publish];
+    /// All of them, in the order in which a row goes through them.
+    pub const ALL: [Self; 4] = [Self::CommitWait, Self::HorizonHold, Self::Queue, Self::Publish];
 
     /// The label's value.
     #[must_use]

@@ -189,6 +189,20 @@ fn phases_can_be_switched_off() {
     assert!(!text.contains("turn_duration"), "{text}");
 }
 
+// Guarantee: page.stages
+#[test]
+fn stages_of_the_lag_are_kept_for_the_status_page() {
+    let metrics = CursorMetrics::new("staged_lag", "kafka");
+    let at = |seconds: i64| Timestamp::from_unix_micros(seconds * 1_000_000);
+    for (now, newest) in [(9, 5), (14, 5), (15, 10)] {
+        let (newest, position) = (Some(at(newest)), Some(at(5)));
+        metrics.looked(Looked { before: None, at: at(now), horizon: at(8), newest, position, failing: false });
+    }
+    metrics.set_lag(Duration::from_secs(10), 1, at(20));
+    let last = trail::find("staged_lag").and_then(|trail| trail.last()).expect("it was measured");
+    assert_eq!(last.stages.map(|stage| stage.as_secs()), [4, 5, 1, 0], "not seen until 14, seen at 15, held until now");
+}
+
 #[test]
 fn a_reason_that_no_longer_holds_goes_back_to_zero() {
     let text = rendered(|| {

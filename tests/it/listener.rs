@@ -1,4 +1,4 @@
-//! The listener of probes and metrics: few paths, read only, and nobody who comes there disturbs the relay.
+//! The listener of probes and metrics: few paths, read only, and no client of it disturbs the relay.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ async fn only_get_and_head_on_few_paths_are_answered_and_nothing_large_is_read()
     let (_process, address, _owner) = running().await;
     let request =
         |line: &str, more: &str| format!("{line} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{more}\r\n");
-    for path in ["/", "/page.css", "/page.js", "/livez", "/readyz", "/metrics"] {
+    for path in ["/", "/events", "/page.css", "/page.js", "/livez", "/readyz", "/metrics"] {
         for (method, status) in [
             ("GET", 200),
             ("HEAD", 200),
@@ -81,7 +81,7 @@ async fn only_get_and_head_on_few_paths_are_answered_and_nothing_large_is_read()
     assert!([0, 400].contains(&ask(&address, b"\x16\x03\x01\x02\x00\x01 this is TLS or nonsense \r\n\r\n").await));
     assert_eq!(get(&format!("http://{address}/livez")).await, (200, "alive\n".to_owned()));
     // A page of another site can make a name of its own lead here.
-    for (path, status) in [("/", 403), ("/page.js", 403), ("/livez", 200), ("/metrics", 200)] {
+    for (path, status) in [("/", 403), ("/events", 403), ("/page.js", 403), ("/livez", 200), ("/metrics", 200)] {
         let request = format!("GET {path} HTTP/1.1\r\nhost: evil.example\r\nconnection: close\r\n\r\n");
         assert_eq!(ask(&address, request.as_bytes()).await, status, "{path}");
     }

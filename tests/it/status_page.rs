@@ -11,6 +11,7 @@ use crate::support::relays::toml_of;
 use crate::support::servers::prepare;
 use crate::support::{CLOCK, Database, PATIENCE, Process, bookings, database, eventually, toml};
 
+mod live;
 mod looks;
 mod tokens;
 
@@ -63,8 +64,10 @@ async fn the_page_is_whole_without_a_script_and_loads_nothing_from_elsewhere() {
     for elsewhere in ["http:", "https:", "//", "style=", "onclick", "<style", "<script>"] {
         assert!(!html.contains(elsewhere), "{elsewhere} is in the page: {html}");
     }
-    for (path, kind) in [("", "text/html"), ("page.css", "text/css"), ("page.js", "text/javascript")] {
-        let response = client().get(format!("{url}/{path}")).send().await.unwrap();
+    let paths =
+        [("", "text/html"), ("events", "text/event-stream"), ("page.css", "text/css"), ("page.js", "text/javascript")];
+    for (path, kind) in paths {
+        let mut response = client().get(format!("{url}/{path}")).send().await.unwrap();
         assert!(header(&response, "content-type").starts_with(kind), "{path}");
         let policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; base-uri 'none'; \
                       form-action 'none'; frame-ancestors 'none'";
@@ -77,7 +80,12 @@ async fn the_page_is_whole_without_a_script_and_loads_nothing_from_elsewhere() {
         ] {
             assert_eq!(header(&response, name), value, "{name} of /{path}");
         }
-        let text = response.text().await.unwrap();
+        // A stream has no end: its first event.
+        let text = match path {
+            "events" => response.chunk().await.unwrap().expect("an event"),
+            _ => response.bytes().await.unwrap(),
+        };
+        let text = std::str::from_utf8(&text).unwrap();
         assert!(
             !text.contains("http:") && !text.contains("https:") && !text.contains("@import"),
             "/{path} names no host"

@@ -1,5 +1,5 @@
-//! A cursor's lag in the last hour as a small picture: inline SVG, as steps, because each point is the longest lag of its half
-//! minute.
+//! Times of the last hour as a small picture: inline SVG, as steps, because each point is the longest lag, or time in a stage, of its
+//! half minute.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -11,17 +11,39 @@ const HEIGHT: f32 = 24.0;
 /// A chart that shows less than this as a mountain would frighten for nothing.
 const LEAST: f32 = 1.0;
 
-/// The picture with its words; only words where nothing was measured.
+/// The lag as a picture with its words; only words where nothing was measured.
 pub(super) fn chart(points: &[Option<f32>; POINTS]) -> String {
-    let Some(highest) = points.iter().flatten().copied().reduce(f32::max) else {
-        return "<span class=dim>not measured here</span>".to_owned();
-    };
-    let words = format!("at most {}", in_one_unit(Duration::from_secs_f32(highest.clamp(0.0, 1e9))));
+    longest(points).map_or_else(unmeasured, |longest| picture("Lag", points, longest))
+}
+
+/// The lag in words, where there is no room for a picture.
+pub(super) fn in_words(points: &[Option<f32>; POINTS]) -> String {
+    longest(points).map_or_else(unmeasured, |longest| format!("<span class=most>{}</span>", at_most(longest)))
+}
+
+/// The longest time of all points, in seconds; none where nothing was measured.
+pub(super) fn longest(points: &[Option<f32>; POINTS]) -> Option<f32> {
+    points.iter().flatten().copied().reduce(f32::max)
+}
+
+/// A picture of `what` that is full at `top` seconds, with the longest time in words. It moves on with the time, which is no change of
+/// the page.
+pub(super) fn picture(what: &str, points: &[Option<f32>; POINTS], top: f32) -> String {
+    let words = at_most(longest(points).unwrap_or_default());
     format!(
-        "<svg viewBox=\"0 0 {POINTS} 24\" preserveAspectRatio=none role=img aria-label=\"Lag in the last hour: {words}\">\
+        "<svg viewBox=\"0 0 {POINTS} 24\" preserveAspectRatio=none role=img aria-label=\"{what} in the last hour: {words}\" \
+         data-ages>\
          <path d=\"{}\"/></svg><span class=most aria-hidden=true>{words}</span>",
-        path(points, highest.max(LEAST))
+        path(points, top.max(LEAST))
     )
+}
+
+fn at_most(seconds: f32) -> String {
+    format!("at most {}", in_one_unit(Duration::from_secs_f32(seconds.clamp(0.0, 1e9))))
+}
+
+fn unmeasured() -> String {
+    "<span class=dim>not measured here</span>".to_owned()
 }
 
 /// From the ground up, along the steps and down again; what was not measured is a gap.
@@ -55,10 +77,12 @@ mod tests {
     fn a_chart_is_steps_with_gaps_and_says_its_highest_point_in_words() {
         let mut points = [None; POINTS];
         assert!(!chart(&points).contains("<svg"));
+        assert_eq!(in_words(&points), chart(&points));
         (points[0], points[1], points[2], points[119]) = (Some(0.0), Some(0.0), Some(10.0), Some(5.0));
         let html = chart(&points);
         assert!(html.contains("d=\"M0 24V23H2V1H3V24M119 24V12H120V24\""), "{html}");
         assert!(html.contains("aria-label=\"Lag in the last hour: at most 10 s\""), "{html}");
+        assert_eq!(in_words(&points), "<span class=most>at most 10 s</span>");
     }
 
     #[test]

@@ -2,13 +2,16 @@
 
 use std::fmt::Write as _;
 
-use super::chart::chart;
+use super::chart::{chart, in_words};
 use super::html::{Esc, prose};
 use super::lines::{Line, Need};
-use super::{View, seen_at};
+use super::{View, seen_at, stages};
 use crate::metrics::trail::POINTS;
 
 const COLUMNS: [&str; 8] = ["Cursor", "State", "Lag", "Last hour", "Waiting", "Rows/s here", "Advanced", "Holder"];
+
+/// So many bytes of the page are pictures of the lag, and what does not fit is in words: a thousand cursors are to fit into 1 MiB.
+const PICTURES: usize = 256 << 10;
 
 pub(super) fn write(view: &View<'_>, lines: &[Line<'_>], page: &mut String) {
     page.push_str(
@@ -18,15 +21,22 @@ pub(super) fn write(view: &View<'_>, lines: &[Line<'_>], page: &mut String) {
     );
     head(&COLUMNS, page);
     let now = seen_at(view);
+    let stages = stages::of_the_worst(lines, view.now);
+    let mut room = PICTURES;
     for (number, line) in lines.iter().enumerate() {
         let _ = write!(page, "<tr role=row><th role=rowheader scope=row>{}</th>", Esc(line.name));
         cell("State", &state(number, line), page);
         cell("Lag", &Esc(&line.lag(view.now)).to_string(), page);
         let points = line.trail.as_ref().map_or([None; POINTS], |trail| trail.lags(view.now));
-        cell("Last hour", &chart(&points), page);
+        let mut lag = chart(&points);
+        match room.checked_sub(lag.len()) {
+            Some(left) => room = left,
+            None => lag = in_words(&points),
+        }
+        cell("Last hour", &(lag + stages.get(&number).map_or("", String::as_str)), page);
         cell("Waiting", &Esc(&line.rows()).to_string(), page);
         cell("Rows/s here", &line.rate(view.now, view.replica), page);
-        cell("Advanced", &Esc(&line.advanced(now)).to_string(), page);
+        cell("Advanced", &line.advanced(now), page);
         cell("Holder", &Esc(line.holder()).to_string(), page);
         page.push_str("</tr>\n");
     }

@@ -4,11 +4,10 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use super::cursors::{cell, head};
-use super::html::{Esc, prose};
+use super::html::{Esc, ago, prose};
 use crate::cursor::replicas::Replica;
 use crate::position::Timestamp;
 use crate::relay::inspect::overview::Overview;
-use crate::relay::inspect::status::in_one_unit;
 
 /// So many relays of a replica are listed.
 const LISTED: usize = 50;
@@ -39,8 +38,7 @@ pub(super) fn write(overview: &Overview, page: &mut String) {
     for (number, replica) in fleet.replicas.iter().enumerate() {
         let _ = write!(page, "<tr role=row><th role=rowheader scope=row>{}</th>", Esc(&replica.id));
         cell("Version", &Esc(&replica.version).to_string(), page);
-        let started =
-            now.map_or_else(|| "–".to_owned(), |now| format!("{} ago", in_one_unit(now.since(replica.started_at))));
+        let started = now.map_or_else(|| "–".to_owned(), |now| ago(replica.started_at, now));
         cell("Started", &started, page);
         cell("Configuration", &configuration(number, replica), page);
         page.push_str("</tr>\n");

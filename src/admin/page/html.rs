@@ -4,6 +4,8 @@
 use std::borrow::Cow;
 use std::fmt::{self, Display, Write as _};
 
+use crate::position::Timestamp;
+use crate::relay::inspect::status::in_one_unit;
 use crate::visible::visible;
 
 /// So many characters of a name, a state or a time are shown.
@@ -58,6 +60,11 @@ impl Display for Whole<'_> {
 /// What stands for itself in HTML and on a terminal: of a thousand cursors there is much of it.
 const fn is_plain(byte: u8) -> bool {
     matches!(byte, b' '..=b'~') && !matches!(byte, b'&' | b'<' | b'>' | b'"' | b'\'' | b'`')
+}
+
+/// How long ago an instant is. The instant counts as what the page shows, its age does not.
+pub(super) fn ago(at: Timestamp, now: Timestamp) -> String {
+    format!("<time datetime=\"{at}\" data-ages>{} ago</time>", in_one_unit(now.since(at)))
 }
 
 /// A sentence in which what stands between backticks is code.

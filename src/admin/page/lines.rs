@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::html::ago;
 use crate::metrics::trail::{self, Trail};
 use crate::position::Timestamp;
 use crate::relay::inspect::explain::Why;
@@ -93,6 +94,12 @@ impl Line<'_> {
         }
     }
 
+    /// The same in seconds; 0 where it is not known.
+    pub(super) fn lag_seconds(&self) -> f64 {
+        let measured = || self.trail.as_ref().and_then(|trail| trail.last()).map(|last| last.lag.as_secs_f64());
+        self.status.and_then(|status| status.lag_seconds).or_else(measured).unwrap_or_default()
+    }
+
     /// How many rows wait.
     pub(super) fn rows(&self) -> String {
         let more = if self.status.is_some_and(|status| status.backlog_capped == Some(true)) { "+" } else { "" };
@@ -111,12 +118,12 @@ impl Line<'_> {
         }
     }
 
-    /// When it last advanced.
+    /// When it last advanced, as HTML.
     pub(super) fn advanced(&self, now: Option<Timestamp>) -> String {
         let Some(status) = self.status else { return "unknown".to_owned() };
         let at = status.advanced_at.as_deref().and_then(|at| Timestamp::parse_rfc3339(at).ok());
         match (at, now) {
-            (Some(at), Some(now)) => format!("{} ago", in_one_unit(now.since(at))),
+            (Some(at), Some(now)) => ago(at, now),
             _ => "never".to_owned(),
         }
     }

@@ -1,21 +1,25 @@
-// Fetches the page again every two seconds and changes what is another now. Without it the page is whole.
+// Hears when the page shows something else, fetches it, and changes what is another now. Without it the page is whole.
 "use strict";
 (() => {
-  const EVERY = 2000;
+  // Milliseconds until a stream is opened again, and without a word in one that is open: every 15 seconds it says that it is there.
+  const AGAIN = 5000, SILENT = 40000;
   const live = document.getElementById("live");
   const told = document.createElement("span");
+  const detail = document.createElement("span");
   const pause = document.createElement("button");
   told.setAttribute("role", "status");
   pause.type = "button";
   pause.textContent = "Pause updates";
-  live.append(told, " ", pause);
+  live.append(told, detail, " ", pause);
   // What those hear who do not see it: the verdict when it changes, and not every age on the page.
   const heard = document.createElement("p");
   heard.className = "heard";
   heard.setAttribute("role", "status");
   live.parentElement.append(heard);
   const raw = new Map();
-  let paused = false, last = Date.now(), timer = 0, asking = false;
+  // What is shown, as events number it.
+  let version = document.getElementById("main").dataset.version;
+  let stream = null, paused = false, last = Date.now(), timer = 0, asking = false, again = false;
 
   const text = (pre) => pre.querySelector("code").textContent;
 
@@ -88,42 +92,81 @@
     }
   }
 
-  function say(words, stale) {
+  // The words are read aloud when they are others, the detail is not.
+  function say(words, more) {
     if (told.textContent !== words) told.textContent = words;
-    document.body.classList.toggle("stale", stale);
+    detail.textContent = more || "";
+    document.body.classList.toggle("stale", Boolean(more));
   }
 
+  // Fetches the page; asked for once more meanwhile, once more.
   async function refresh() {
-    clearTimeout(timer);
-    if (paused || asking || document.hidden) return;
+    again = asking;
+    if (asking) return;
     asking = true;
-    try {
-      const answer = await fetch(location.pathname, { cache: "no-store", signal: AbortSignal.timeout(10000) });
-      if (!answer.ok) throw new Error("it answers " + answer.status);
-      update(new DOMParser().parseFromString(await answer.text(), "text/html"));
-      last = Date.now();
-      say("Live", false);
-    } catch (error) {
-      const ago = Math.round((Date.now() - last) / 1000);
-      say("This replica does not answer (" + error.message + "). What you see is " + ago + " s old.", true);
-    }
+    do {
+      again = false;
+      try {
+        const answer = await fetch(location.pathname, { cache: "no-store", signal: AbortSignal.timeout(10000) });
+        if (!answer.ok) throw new Error("it answers " + answer.status);
+        const next = new DOMParser().parseFromString(await answer.text(), "text/html");
+        version = next.getElementById("main").dataset.version;
+        update(next);
+        last = Date.now();
+        if (!paused) say(stream?.readyState === EventSource.OPEN ? "Live" : "Not live: updated every 5 s");
+      } catch (error) {
+        const ago = Math.round((Date.now() - last) / 1000);
+        if (!paused) say("Not live: connection lost", " (" + error.message + "). What you see is " + ago + " s old.");
+      }
+    } while (again);
     asking = false;
-    timer = setTimeout(refresh, EVERY);
+  }
+
+  function close() {
+    clearTimeout(timer);
+    stream?.close();
+    stream = null;
+  }
+
+  function open() {
+    close();
+    if (paused || document.hidden) return;
+    stream = new EventSource("events");
+    const hear = (kind, then) => stream.addEventListener(kind, (event) => {
+      clearTimeout(timer);
+      timer = setTimeout(lost, SILENT);
+      then(event.data);
+    });
+    hear("change", (shown) => { if (shown === version) say("Live"); else refresh(); });
+    // What is shown is the same but for ages.
+    hear("alive", refresh);
+    hear("end", open);
+    stream.addEventListener("error", lost);
+    timer = setTimeout(lost, SILENT);
+  }
+
+  // There is no stream, or it is refused: the page is fetched until there is one.
+  function lost() {
+    close();
+    timer = setTimeout(open, AGAIN);
+    refresh();
   }
 
   document.addEventListener("click", (event) => {
     const button = event.target.closest("button.copy");
     if (button) copy(button);
   });
-  document.addEventListener("visibilitychange", refresh);
+  document.addEventListener("visibilitychange", () => {
+    open();
+    if (stream) refresh();
+  });
   pause.addEventListener("click", () => {
     paused = !paused;
     pause.textContent = paused ? "Go on" : "Pause updates";
-    say(paused ? "Paused" : "Live", false);
-    refresh();
+    if (paused) say("Paused"); else refresh();
+    open();
   });
   for (const section of document.querySelectorAll("[data-live]")) raw.set(section.id, section.innerHTML);
   decorate(document);
-  say("Live", false);
-  timer = setTimeout(refresh, EVERY);
+  open();
 })();

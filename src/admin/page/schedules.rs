@@ -17,7 +17,7 @@ pub(super) fn write(overview: &Overview, page: &mut String) {
         let tenant =
             if action.tenant.is_empty() { String::new() } else { format!(" (tenant {})", Esc(&action.tenant)) };
         let times = format!("{:.0} s of {:.0} s", action.running_seconds, action.timeout_seconds);
-        let _ = write!(page, "<p>running: {}{tenant} for {times}</p>", Esc(&action.schedule));
+        let _ = write!(page, "<p>running: {}{tenant} for <span data-ages>{times}</span></p>", Esc(&action.schedule));
     }
     if overview.schedules.is_empty() {
         page.push_str("<p class=none>No schedules.</p></section>\n");
@@ -49,9 +49,9 @@ fn next(schedule: &ScheduleSummary, now: Option<Timestamp>) -> String {
     let Some(at) = schedule.next_at.filter(|_| state == "planned") else { return state.to_owned() };
     let clocks = local(at, &schedule.time_zone).unwrap_or_else(|| at.to_string());
     let away = match now {
-        Some(now) if at > now => format!("in {}: ", in_one_unit(at.since(now))),
+        Some(now) if at > now => format!("<span data-ages>in {}: </span>", in_one_unit(at.since(now))),
         Some(_) => "overdue since ".to_owned(),
         None => String::new(),
     };
-    Esc(&format!("{away}{clocks}")).to_string()
+    format!("{away}{}", Esc(&clocks))
 }

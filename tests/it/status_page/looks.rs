@@ -1,6 +1,7 @@
 //! What the page costs the database, and what it is when there is much to show.
 
 use super::*;
+use crate::support::outside::printed;
 
 /// How often the list of schedules was read: no other part of a relay of streams reads it.
 async fn reads(owner: &tokio_postgres::Client) -> i64 {
@@ -44,6 +45,62 @@ async fn many_viewers_share_a_look_and_without_viewers_the_database_is_not_asked
     eventually(PATIENCE * 4, async || sessions(&owner).await.0 == 0).await;
     assert!(last.is_some());
     says(&url, &["The cursor is well"]).await;
+}
+
+// Guarantee: page.cost
+#[tokio::test(flavor = "multi_thread")]
+async fn database_is_asked_while_a_stream_is_open_only() {
+    let database = database().await;
+    let owner = bookings(&database, CLOCK).await;
+    let (_process, url) = running(&database, &stdout_relay("events", "")).await;
+    assert_eq!(sessions(&owner).await, (0, None), "none is opened ahead");
+    let stream = client().get(format!("{url}/events")).send().await.unwrap();
+    assert_eq!(stream.status(), 200);
+    eventually(PATIENCE, async || sessions(&owner).await.0 == 2).await;
+    let (_, first) = sessions(&owner).await;
+    eventually(PATIENCE, async || sessions(&owner).await.1 != first).await;
+    drop(stream);
+    eventually(PATIENCE * 4, async || sessions(&owner).await.0 == 0).await;
+}
+
+// Guarantee: page.audit
+#[tokio::test(flavor = "multi_thread")]
+async fn last_comparison_with_the_table_is_shown() {
+    let database = database().await;
+    let owner = bookings(&database, CLOCK).await;
+    let (process, url) = running(&database, &stdout_relay("events", "")).await;
+    says(&url, &["The cursor is well", "has not compared delivered rows with a table yet"]).await;
+    let delivers = async |rows: usize| {
+        owner.batch_execute("INSERT INTO bookings (payload) VALUES ('p')").await.unwrap();
+        eventually(PATIENCE, async || printed(&process, "events").len() == rows).await;
+    };
+    for rows in 1..=4 {
+        delivers(rows).await;
+    }
+    // The open slice ends with the next advance, as after a minute, and is due.
+    let old = "UPDATE outbox.cursor SET audit = overlay(audit PLACING '\\x0000000000000000'::bytea FROM 2 FOR 8) \
+               WHERE audit IS NOT NULL";
+    eventually(PATIENCE, async || owner.execute(old, &[]).await.unwrap() > 0).await;
+    delivers(5).await;
+    let due = "UPDATE outbox.audit_slice SET check_at = clock_timestamp()";
+    eventually(PATIENCE, async || owner.execute(due, &[]).await.unwrap() > 0).await;
+    says(&url, &["<summary>1 equal</summary>", "data-label=\"Found\">equal</td>"]).await;
+}
+
+// Guarantee: page.stages
+#[tokio::test(flavor = "multi_thread")]
+async fn held_row_shows_a_chart_of_the_horizon_hold() {
+    let database = database().await;
+    let owner = bookings(&database, CLOCK).await;
+    let (_process, url) = running(&database, &stdout_relay("events", "")).await;
+    let mut writer = database.connect("app").await;
+    let open = writer.transaction().await.unwrap();
+    open.batch_execute("INSERT INTO bookings (payload) VALUES ('open')").await.unwrap();
+    owner.batch_execute("INSERT INTO bookings (payload) VALUES ('waits')").await.unwrap();
+    let html =
+        says(&url, &["<summary>where the time goes</summary>", "\"Horizon hold in the last hour: at most "]).await;
+    assert!(!html.contains("\"Publish in the last hour"), "its turn has not begun: {html}");
+    open.rollback().await.unwrap();
 }
 
 // Guarantee: page.small

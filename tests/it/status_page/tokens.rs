@@ -35,7 +35,7 @@ async fn with_a_token_file_the_page_asks_for_a_token_and_probes_do_not() {
         let basic = format!("Basic {}", STANDARD.encode(format!("anyone:{TOKEN}")));
         let bearer = format!("Bearer {TOKEN}");
         let asks = (401, "Basic realm=\"outbox-relay\"".to_owned());
-        for path in ["", "page.css", "page.js"] {
+        for path in ["", "events", "page.css", "page.js"] {
             let url = format!("{url}/{path}");
             for right in [&basic, &bearer] {
                 assert_eq!(ask(&url, Some(right)).await, (200, String::new()), "{path}");
