@@ -249,6 +249,12 @@ impl Sessions {
         self.config.target()
     }
 
+    /// What they show for themselves, if the server asks.
+    #[must_use]
+    pub fn identity(&self) -> Option<&IdentityFiles> {
+        self.config.identity.as_ref()
+    }
+
     /// Opens one session outside the pool.
     ///
     /// # Errors

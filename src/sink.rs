@@ -10,6 +10,7 @@ use std::time::Duration;
 pub mod command;
 mod config;
 pub mod custom;
+mod doubt;
 pub mod email;
 mod failure;
 pub mod http;
@@ -28,7 +29,7 @@ pub mod template;
 pub mod webhook;
 
 pub use config::Config;
-pub use failure::{Class, Failure, KnownError, Phase, Subject};
+pub use failure::{Class, Failure, KnownError, Phase, Subject, named};
 pub use kind::{Kind, LaneKey};
 pub use mode::{Flow, Mark, Mode};
 pub use once::Progress;
@@ -168,7 +169,7 @@ impl Sink {
     /// When it does not answer within `patience`.
     pub async fn look_again(&self, patience: Duration) -> Result<(), Failure> {
         match self {
-            Self::Kafka(sink) => sink.count_partitions(patience).await,
+            Self::Kafka(sink) => sink.count_partitions(patience).await.map_err(|failure| self.named(failure)),
             Self::Http(_) | Self::Sql(_) | Self::Email(_) | Self::Stdout(_) | Self::Command(_) | Self::Custom(_) => {
                 Ok(())
             }
@@ -189,8 +190,8 @@ impl Sink {
     /// When it does not answer within `patience`; nothing was sent.
     pub async fn reach(&self, message: &Message<'_>, patience: Duration) -> Result<(), Failure> {
         match self {
-            Self::Kafka(sink) => sink.reach(message, patience).await,
-            Self::Email(sink) => sink.probe(patience).await.map(drop),
+            Self::Kafka(sink) => sink.reach(message, patience).await.map_err(|failure| self.named(failure)),
+            Self::Email(sink) => sink.probe(patience).await.map(drop).map_err(|failure| self.named(failure)),
             Self::Custom(sink) => sink.check(patience).await,
             Self::Http(_) | Self::Sql(_) | Self::Stdout(_) | Self::Command(_) => Ok(()),
         }
@@ -218,14 +219,24 @@ impl Sink {
         matches!(self, Self::Kafka(_))
     }
 
+    /// The same failure, with the relay's name in its hint.
+    fn named(&self, failure: Failure) -> Failure {
+        match self {
+            Self::Kafka(sink) => failure.of_relay(sink.relay()),
+            Self::Http(sink) => failure.of_relay(sink.relay()),
+            Self::Email(sink) => failure.of_relay(sink.relay()),
+            Self::Sql(_) | Self::Stdout(_) | Self::Command(_) | Self::Custom(_) => failure,
+        }
+    }
+
     /// Begins one turn's publishing.
     ///
     /// # Errors
     /// When the sink cannot even begin, for example because its client cannot be built.
     pub async fn begin(&self, mode: Mode) -> Result<Publication<'_>, Failure> {
         Ok(match self {
-            Self::Kafka(sink) => Publication::Kafka(sink.begin(mode).await?),
-            Self::Http(sink) => Publication::Http(sink.begin(mode)?),
+            Self::Kafka(sink) => Publication::Kafka(sink.begin(mode).await.map_err(|failure| self.named(failure))?),
+            Self::Http(sink) => Publication::Http(sink.begin(mode).map_err(|failure| self.named(failure))?),
             Self::Sql(_) => {
                 let hint = "Read the table by [relay.source.stream], under the guarantee in_database.";
                 return Err(Failure::of(

@@ -4,6 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use native_tls::{Certificate, Identity, Protocol, TlsConnector};
+use openssl::asn1::Asn1Time;
+use openssl::error::ErrorStack;
+use openssl::x509::X509;
 use sha2::{Digest as _, Sha256};
 
 /// The protocols that a client offers (ALPN, RFC 7301), by which what stands before a server may choose; none where there is one only.
@@ -118,6 +121,19 @@ pub(crate) fn connector_as(
     Ok(connector)
 }
 
+/// When the first certificate of a PEM ends, in seconds since 1970-01-01 UTC.
+///
+/// # Errors
+/// What is wrong with the PEM.
+pub(crate) fn ends(pem: &[u8]) -> Result<i64, String> {
+    let of_first = || -> Result<Option<i64>, ErrorStack> {
+        let Some(first) = X509::stack_from_pem(pem)?.into_iter().next() else { return Ok(None) };
+        let since = Asn1Time::from_unix(0)?.diff(first.not_after())?;
+        Ok(Some(i64::from(since.days) * 86_400 + i64::from(since.secs)))
+    };
+    of_first().map_err(|error| error.to_string())?.ok_or_else(|| "holds no certificate".to_owned())
+}
+
 /// The files of a client's own certificate and key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdentityFiles {
@@ -131,6 +147,15 @@ pub struct IdentityFiles {
 const PKCS8: &str = "-----BEGIN PRIVATE KEY-----";
 
 impl IdentityFiles {
+    /// When the certificate ends, in seconds since 1970-01-01 UTC.
+    ///
+    /// # Errors
+    /// What is wrong with its file.
+    pub fn ends(&self) -> Result<i64, String> {
+        let pem = named(&self.certificate, crate::file::bytes(&self.certificate))?;
+        named(&self.certificate, ends(&pem))
+    }
+
     /// What they hold now.
     ///
     /// # Errors
@@ -178,6 +203,11 @@ mod tests {
     use std::fs;
     use std::time::Duration;
 
+    use openssl::ec::{EcGroup, EcKey};
+    use openssl::hash::MessageDigest;
+    use openssl::nid::Nid;
+    use openssl::pkey::PKey;
+
     use super::*;
 
     #[test]
@@ -191,6 +221,33 @@ mod tests {
         }
         let took = cpu() - begun;
         assert!(took < Duration::from_secs(3), "{took:?} of CPU time");
+    }
+
+    /// A certificate that ends then.
+    fn certificate(ends: i64) -> Vec<u8> {
+        let group = EcGroup::from_curve_name(Nid::X9_62_PRIME256V1).expect("a curve");
+        let key = PKey::from_ec_key(EcKey::generate(&group).expect("a key")).expect("a key");
+        let mut builder = X509::builder().expect("a builder");
+        builder.set_version(2).expect("set");
+        builder.set_pubkey(&key).expect("set");
+        builder.set_not_before(&Asn1Time::from_unix(0).expect("an instant")).expect("set");
+        builder.set_not_after(&Asn1Time::from_unix(ends).expect("an instant")).expect("set");
+        builder.sign(&key, MessageDigest::sha256()).expect("signed");
+        builder.build().to_pem().expect("PEM")
+    }
+
+    // Guarantee: secrets.certificate-end
+    #[test]
+    fn end_of_the_first_certificate_of_a_file_is_read() {
+        // The second one has the form of years from 2050 on.
+        let (first, second) = (1_795_248_000, 4_102_444_801);
+        assert_eq!(ends(&certificate(first)), Ok(first));
+        assert_eq!(ends(&certificate(second)), Ok(second));
+        assert_eq!(ends(&[certificate(second), certificate(first)].concat()), Ok(second));
+        assert_eq!(ends(b""), Err("holds no certificate".to_owned()));
+        ends(b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n").expect_err("no certificate");
+        let files = IdentityFiles { certificate: "/no/such.pem".into(), key: "/no/such.key".into() };
+        assert!(files.ends().expect_err("no file").starts_with("/no/such.pem: "));
     }
 
     #[test]

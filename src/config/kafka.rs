@@ -86,9 +86,14 @@ fn log_in(section: &Section<'_>, properties: &mut BTreeMap<String, String>) {
 fn secret_of_file(node: &Node) -> Result<(PathBuf, String), Wrong> {
     let path = value::path(node)?;
     match crate::file::piped_text(&path) {
-        Ok(text) if text.trim().is_empty() => Err(Wrong::new("the file is empty", "write the password into it")),
+        Ok(text) if text.trim().is_empty() => {
+            Err(Wrong::new(format!("{} is empty", path.display()), "write the password into it"))
+        }
         Ok(text) => Ok((path, text.trim_end_matches(['\r', '\n']).to_owned())),
-        Err(error) => Err(Wrong::new(format!("cannot be read: {error}"), "name a file that this process may read")),
+        Err(error) => {
+            let what = format!("{} cannot be read: {error}", path.display());
+            Err(Wrong::new(what, "name a file that this process may read"))
+        }
     }
 }
 

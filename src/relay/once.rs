@@ -1,8 +1,8 @@
 //! `run --once`: publish what is there, then end.
 //!
 //! The target of each relay is its first horizon. It is done when no row lies between its cursor's position and the
-//! target, by any replica, and no dead letter is left that an operator wants sent again. Rows that the horizon holds back
-//! are not waited for; the sessions that hold them back are logged.
+//! target, by any replica, a turn has looked at each relation of the table that is new to the cursor, and no dead letter is left
+//! that an operator wants sent again. Rows that the horizon holds back are not waited for; the sessions that hold them back are logged.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -43,6 +43,8 @@ struct Target {
     resends: bool,
     /// A partition that is waited for.
     away: Option<String>,
+    /// A partition that no turn has looked at: the cursor may have passed rows of it.
+    unchecked: Option<String>,
     /// An operator's change waits to be carried out.
     change: bool,
     /// Those that were to be sent again when this process began.
@@ -74,6 +76,7 @@ pub async fn run(engine: Arc<Engine>, relays: Vec<Config>, options: Once) -> any
             letters: 0,
             resends: false,
             away: None,
+            unchecked: None,
             change: false,
             redriven: dead_letter::wanted_ids(&session, &config.name).await?,
             refused_again: 0,
@@ -121,21 +124,25 @@ impl Target {
             (source::Config::Stream(_), 0) if self.resends => {
                 format!("rows of released keys are still to be sent: `outbox-relay cursor why {}`", self.config.name)
             }
-            (source::Config::Stream(_), 0) => self.away.as_ref().map_or_else(
-                || "rows below the first horizon are still waiting".to_owned(),
-                |partition| {
-                    format!(
-                        "partition {partition} is detached, and may hold rows that were not delivered: `outbox-relay cursor why {}`",
-                        self.config.name
-                    )
-                },
-            ),
+            (source::Config::Stream(_), 0) => self.left_of_table(),
             (source::Config::Stream(_), 1) => "1 dead letter is still to be sent again".to_owned(),
             (source::Config::Stream(_), letters) => format!("{letters} dead letters are still to be sent again"),
             (source::Config::Pending(_) | source::Config::Requests(_) | source::Config::Schedule(_), _) => {
                 "due rows are still waiting: the relay is paused, or needs longer".to_owned()
             }
         }
+    }
+
+    /// What of its table is left when the time is up.
+    fn left_of_table(&self) -> String {
+        let why = format!("`outbox-relay cursor why {}`", self.config.name);
+        if let Some(partition) = &self.away {
+            return format!("partition {partition} is detached, and may hold rows that were not delivered: {why}");
+        }
+        if let Some(partition) = &self.unchecked {
+            return format!("{partition} is new to the cursor, and no turn has checked its rows yet: {why}");
+        }
+        "rows below the first horizon are still waiting".to_owned()
     }
 }
 
@@ -184,11 +191,13 @@ async fn look(engine: &Engine, target: &mut Target) -> Result<(), Error> {
     target.change = standing.change;
     let away = async || source::family::detached(&***session, shape, &target.config.name, position).await;
     target.away = away().await?;
+    target.unchecked = source::family::unchecked(&***session, shape, &target.config.name, position).await?;
     let done = !standing.in_flight
         && !standing.change
         && !standing.redrive
         && late.is_empty()
         && target.away.is_none()
+        && target.unchecked.is_none()
         && lag::measure(&session, shape, position, below).await?.rows == 0;
     if !done {
         return Ok(());

@@ -121,6 +121,7 @@ pub struct EmailSink {
     pool: Pool,
     timeout: Duration,
     min_interval: Option<Duration>,
+    relay: String,
 }
 
 /// One turn's mails.
@@ -158,7 +159,11 @@ impl EmailSink {
             .filter(|rate| rate.is_finite() && *rate > 0.0)
             .and_then(|rate| Duration::try_from_secs_f64(1.0 / rate).ok());
         let pool = Pool::new(config.server.clone(), config.connections);
-        Ok(Self { templates, pool, timeout: config.timeout, min_interval })
+        Ok(Self { templates, pool, timeout: config.timeout, min_interval, relay: relay.to_owned() })
+    }
+
+    pub(super) fn relay(&self) -> &str {
+        &self.relay
     }
 
     /// The least time between two mails of one cursor. A publication keeps it between its own mails; between turns the
@@ -243,7 +248,11 @@ impl EmailSink {
     }
 }
 
-impl EmailPublication<'_> {
+impl<'a> EmailPublication<'a> {
+    pub(super) fn relay(&self) -> &'a str {
+        self.sink.relay()
+    }
+
     pub(super) async fn push(&mut self, batch: &Batch) -> Flow {
         for message in batch.messages() {
             if self.in_flight || self.cut || self.stopped.is_some() {

@@ -81,6 +81,9 @@ pub enum Subject {
     Elsewhere,
 }
 
+/// How hints name the command that ends a halt: what makes a failure does not always know whose it is.
+const RESUME: &str = "cursor resume NAME";
+
 /// Why publishing stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
@@ -113,6 +116,12 @@ impl Failure {
     #[must_use]
     pub fn about(self, subject: Subject) -> Self {
         Self { subject, ..self }
+    }
+
+    /// The same failure, with the relay's name in the command of its hint.
+    #[must_use]
+    pub(crate) fn of_relay(self, relay: &str) -> Self {
+        Self { hint: named(&self.hint, relay), ..self }
     }
 
     /// The same where the receiver may have accepted the message although no answer came. Under `at_most_once` such a message is
@@ -154,5 +163,23 @@ impl Failure {
                 | Subject::TooSlow
                 | Subject::Elsewhere => false,
             }
+    }
+}
+
+/// A hint, with the relay's name in the command that it has.
+#[must_use]
+pub fn named(hint: &str, relay: &str) -> String {
+    hint.replace(RESUME, &format!("cursor resume {relay}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hint_names_the_relay_that_is_to_be_resumed() {
+        let hint = "Correct programs.NAME, then `outbox-relay cursor resume NAME`";
+        let failure = Failure::of(Class::Fatal, "x", "m", hint).of_relay("events");
+        assert_eq!(failure.hint, "Correct programs.NAME, then `outbox-relay cursor resume events`");
     }
 }

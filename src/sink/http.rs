@@ -16,7 +16,8 @@ use reqwest::{Request, Response};
 use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 
-use super::{Failure, Flow, InvalidSetting, Mode, Published};
+use super::doubt::Doubt;
+use super::{Class, Failure, Flow, InvalidSetting, Mode, Published, Subject};
 use crate::batch::Batch;
 use crate::message::{Field, Message};
 
@@ -37,7 +38,11 @@ pub use answer::known_errors;
 use connections::Connections;
 use oauth2::{Token, Tokens};
 use preset::{Preset, Seal};
-use request::{Requests, marking};
+use request::{IDEMPOTENCY_KEY, Requests, marking};
+
+/// So many times a message must be refused because its idempotency key is in use (409), after an attempt that was not answered: about 40 s
+/// of a stream's pauses, in which a receiver ends what it is at.
+const TIMES_IN_USE: u32 = 12;
 
 /// How long the rest of a positive answer may take: it is read only so that the connection can be used again.
 const DRAIN: Duration = Duration::from_millis(250);
@@ -107,6 +112,8 @@ pub struct HttpSink {
     preset: Preset,
     min_interval: Option<Duration>,
     once: once::Config,
+    /// By the idempotency keys of attempts that were not answered: receivers may say that they are in use.
+    in_use: Doubt,
 }
 
 /// One turn's requests.
@@ -145,8 +152,8 @@ impl HttpSink {
             .and_then(|rate| Duration::try_from_secs_f64(1.0 / rate).ok());
         let connections = Connections::new(client, config.timeout);
         let access = Box::new(Access::new(config.access.clone(), config.timeout));
-        let once = config.once.clone();
-        Ok(Self { connections, access, requests, preset, min_interval, once })
+        let (once, in_use) = (config.once.clone(), Doubt::new(TIMES_IN_USE));
+        Ok(Self { connections, access, requests, preset, min_interval, once, in_use })
     }
 
     /// The same sink; when `headers`, the object of that name in each row becomes headers of its request.
@@ -188,6 +195,22 @@ impl HttpSink {
         self.requests.body(message)
     }
 
+    pub(super) fn relay(&self) -> &str {
+        self.requests.relay()
+    }
+
+    /// A key that is in use is so for an attempt that was not answered; where there was none, the row is refused.
+    fn weigh(&self, failure: Failure, key: &str, was_unanswered: bool) -> Failure {
+        let failure = match failure.subject {
+            Subject::KeyInUse if was_unanswered => self.in_use.weigh(failure, key),
+            _ => failure,
+        };
+        if failure.class == Class::Poison || !was_unanswered && !failure.ambiguous {
+            self.in_use.forget(key);
+        }
+        Failure { retry_after: failure.retry_after.filter(|_| failure.class == Class::Retry), ..failure }
+    }
+
     async fn refused(&self, response: Response) -> Answer {
         let status = response.status().as_u16();
         let retry_after = answer::pause(response.headers());
@@ -212,7 +235,11 @@ impl HttpSink {
     }
 }
 
-impl HttpPublication<'_> {
+impl<'a> HttpPublication<'a> {
+    pub(super) fn relay(&self) -> &'a str {
+        self.sink.relay()
+    }
+
     pub(super) async fn push(&mut self, batch: &Batch) -> Flow {
         for message in batch.messages() {
             if self.in_flight || self.cut || self.stopped.is_some() {
@@ -259,14 +286,19 @@ impl HttpPublication<'_> {
         if let Some(mark) = self.mode.mark {
             request.headers_mut().insert(marking(mark), HeaderValue::from_static("true"));
         }
+        let key = request.headers().get(IDEMPOTENCY_KEY).cloned();
+        let key = key.as_ref().and_then(|key| key.to_str().ok()).unwrap_or_default();
         self.last_request = Some(Instant::now());
         self.in_flight = true;
+        // However this attempt ends: without a clear answer it may still be in progress at the receiver when the next one comes.
+        let was_unanswered = self.sink.in_use.expect(key);
         let answer = match self.sink.connections.execute(request).await {
             Ok(response) if response.status().is_success() => {
                 // Noted before anything else is awaited: the receiver has it, whatever becomes of this turn.
                 self.acknowledged += 1;
                 self.in_flight = false;
                 self.token.iter().for_each(Token::is_accepted);
+                self.sink.in_use.forget(key);
                 // A failure here costs the connection, not the message.
                 let _ = tokio::time::timeout(DRAIN, answer::body(response)).await;
                 return;
@@ -275,7 +307,8 @@ impl HttpPublication<'_> {
             Err(answer) => answer,
         };
         self.in_flight = false;
-        self.stopped = self.sink.failure(answer, self.token.as_ref());
+        let failure = self.sink.failure(answer, self.token.as_ref());
+        self.stopped = failure.map(|failure| self.sink.weigh(failure, key, was_unanswered));
     }
 
     pub(super) fn finish(self) -> Published {

@@ -200,7 +200,11 @@ impl KafkaSink {
     /// # Errors
     /// When the cluster does not answer within `patience`.
     pub async fn warm(&self, topic: &str, patience: Duration) -> Result<(), Failure> {
-        self.cluster.warm(self.limit, topic, patience).await
+        self.cluster.warm(self.limit, topic, patience).await.map_err(|failure| failure.of_relay(&self.relay))
+    }
+
+    pub(super) fn relay(&self) -> &str {
+        &self.relay
     }
 
     pub(super) fn fields(&self) -> &[Field] {

@@ -48,12 +48,13 @@ impl Sink {
         patience: Duration,
         progress: &mut Progress,
     ) -> Result<Receipt, Failure> {
-        match self {
+        let delivered = match self {
             Self::Http(sink) => sink.deliver(pinned, patience, &mut progress.handed_over).await,
             Self::Email(sink) => sink.deliver(id, pinned, patience, &mut progress.step).await,
             Self::Custom(sink) => sink.deliver(id, pinned, patience, &mut progress.handed_over).await,
             Self::Kafka(_) | Self::Sql(_) | Self::Stdout(_) | Self::Command(_) => Err(not_once()),
-        }
+        };
+        delivered.map_err(|failure| self.named(failure))
     }
 
     /// Asks the receiver whether it has the message; none when it has not.
@@ -62,7 +63,7 @@ impl Sink {
     /// When it does not say.
     pub async fn ask(&self, message: &Message<'_>, patience: Duration) -> Result<Option<Receipt>, Failure> {
         match self {
-            Self::Http(sink) => sink.ask(message, patience).await,
+            Self::Http(sink) => sink.ask(message, patience).await.map_err(|failure| self.named(failure)),
             Self::Kafka(_) | Self::Email(_) | Self::Sql(_) | Self::Stdout(_) | Self::Command(_) | Self::Custom(_) => {
                 Err(not_once())
             }

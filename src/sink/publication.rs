@@ -73,13 +73,31 @@ impl Publication<'_> {
 
     /// Ends publishing now: whatever is not acknowledged is given up (and purged, so that it cannot be sent later).
     pub fn finish(self) -> Published {
-        match self {
+        let relay = self.relay();
+        let published = match self {
             Self::Kafka(publication) => publication.finish(),
             Self::Http(publication) => publication.finish(),
             Self::Email(publication) => publication.finish(),
             Self::Sql(publication) => publication.finish(),
             Self::Stdout(publication) => publication.finish(),
             Self::Custom(publication) => publication.finish(),
+        };
+        let named = |failure: Failure| match relay {
+            Some(relay) => failure.of_relay(relay),
+            None => failure,
+        };
+        Published { stopped: published.stopped.map(named), ..published }
+    }
+}
+
+impl<'a> Publication<'a> {
+    /// The name of its relay, where hints of its failures have it.
+    fn relay(&self) -> Option<&'a str> {
+        match self {
+            Self::Kafka(publication) => Some(publication.relay()),
+            Self::Http(publication) => Some(publication.relay()),
+            Self::Email(publication) => Some(publication.relay()),
+            Self::Sql(_) | Self::Stdout(_) | Self::Custom(_) => None,
         }
     }
 }

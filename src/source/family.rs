@@ -44,15 +44,42 @@ pub async fn detached(
         let row = client.query_opt(DETACHED, &[&position.map(|position| position.created_at)]).await?;
         return row.map(|row| row.try_get(0)).transpose();
     }
-    let sql = "SELECT COALESCE(relations, '{}') FROM outbox.cursor WHERE name = $1";
-    let Some(row) = client.query_opt(sql, &[&cursor]).await? else { return Ok(None) };
-    let known: Vec<u32> = row.try_get(0)?;
+    let known = known(client, cursor).await?;
     if known.first() != Some(&shape.root) {
         return Ok(None);
     }
     // What it is now: the shape may have been read a while ago.
     let family = descendants(client, shape.root, &shape.config.table.quoted()).await?;
     away::with_rows(client, shape, (&known, &family), position).await
+}
+
+/// A relation of the table that is new to a cursor with a position, or the table itself, if the cursor knows another: only a turn can
+/// tell whether the cursor has passed rows of it, and has it known then, also where no row follows.
+///
+/// # Errors
+/// The database's.
+pub async fn unchecked(
+    client: &impl GenericClient,
+    shape: &Shape,
+    cursor: &str,
+    position: Option<&Position>,
+) -> Result<Option<String>, tokio_postgres::Error> {
+    let known = known(client, cursor).await?;
+    let (Some((root, known)), Some(_)) = (known.split_first(), position) else { return Ok(None) };
+    if *root != shape.root {
+        return Ok(Some(shape.config.table.to_string()));
+    }
+    let family = descendants(client, shape.root, &shape.config.table.quoted()).await?;
+    let Some(new) = family.iter().find(|oid| !known.contains(oid)) else { return Ok(None) };
+    let row = client.query_one("SELECT $1::oid::regclass::text", &[new]).await?;
+    Ok(Some(row.try_get(0)?))
+}
+
+/// What a cursor has read so far: the table's oid, then those of its relations; nothing before its first turn.
+async fn known(client: &impl GenericClient, cursor: &str) -> Result<Vec<u32>, tokio_postgres::Error> {
+    let sql = "SELECT COALESCE(relations, '{}') FROM outbox.cursor WHERE name = $1";
+    let row = client.query_opt(sql, &[&cursor]).await?;
+    row.map_or(Ok(Vec::new()), |row| row.try_get(0))
 }
 
 /// The table's own oid and its descendants', as the statement's snapshot shows them.

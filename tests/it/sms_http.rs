@@ -76,6 +76,28 @@ async fn an_outage_is_waited_out_and_never_counted_against_a_message() {
     assert!(asked.iter().all(|asked| asked.key == "sms/1" || asked.accepted), "the second never overtakes the first");
 }
 
+// Guarantee: failures.key-in-use
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_is_in_use_at_the_receiver_is_waited_for_in_order_and_halts_nothing() {
+    let (database, owner, gateway) = stage().await;
+    gateway.set(Mood::Refuse(503, "{}"));
+    book(&owner, 2).await;
+    let replica = Replica::start(&config(&database, "relay", None, &sms_relay("sms", &gateway, "")), "r1");
+    eventually(PATIENCE, || async { !gateway.asked().is_empty() }).await;
+    gateway.set(Mood::Refuse(409, r#"{"error":"a request with this key is being processed"}"#));
+    let before = gateway.asked().len();
+    eventually(PATIENCE, || async { gateway.asked().len() >= before + 3 }).await;
+    let (state, is_halted, _, error) = standing(&owner, "sms").await.unwrap();
+    assert_eq!((state.as_str(), is_halted), ("backing_off", false));
+    assert_eq!((&error["class"], &error["code"]), (&"retry".into(), &"http_409".into()));
+    gateway.set(Mood::Accept);
+    accepted(&gateway, &["1", "2"]).await;
+    fixed(&owner, "sms").await;
+    replica.stop().await;
+    let first = gateway.asked().iter().all(|asked| asked.key == "sms/1" || asked.accepted);
+    assert!(first, "the second waits for the first");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn retry_after_is_honoured() {
     let (database, owner, gateway) = stage().await;

@@ -198,7 +198,10 @@ fn pending_message(on_poison: OnPoison, several: bool, passed: bool, attempts: i
         _ if passed && failure.ambiguous => ForMessage::Unknown,
         (Class::Poison, OnPoison::DeadLetter | OnPoison::ParkKey) => ForMessage::Fails,
         (Class::Fatal, _) => ForMessage::Waits(Wait::AT_ONCE),
-        (Class::Retry, _) if !failure.ambiguous => ForMessage::Waits(Wait { counts: false, ..Wait::after(0) }),
+        // Its key is in use: others get through.
+        (Class::Retry, _) if !failure.ambiguous && failure.subject != Subject::KeyInUse => {
+            ForMessage::Waits(Wait { counts: false, ..Wait::after(0) })
+        }
         (Class::Retry, _) | (Class::Poison, OnPoison::Halt) => ForMessage::Waits(Wait::after(attempts)),
     }
 }
@@ -210,7 +213,8 @@ fn pending_relay(message: ForMessage, on_poison: OnPoison, once: bool, failure: 
         // It has answered: whatever stood between is over.
         (Class::Poison, OnPoison::DeadLetter | OnPoison::ParkKey) => RECOVERS,
         // Each attempt that is not answered may be received twice; under at_most_once it costs a row.
-        (Class::Retry, _) if message == ForMessage::Unknown || !failure.ambiguous => BACKS_OFF,
+        (Class::Retry, _) if message == ForMessage::Unknown => BACKS_OFF,
+        (Class::Retry, _) if !failure.ambiguous && failure.subject != Subject::KeyInUse => BACKS_OFF,
         (Class::Retry, _) if failure.is_outage() && !once => BACKS_OFF,
         (Class::Retry, _) => CONTINUES,
     }

@@ -23,6 +23,7 @@ use crate::source::shape::{After, Shape};
 use crate::source::{self, Pending, Requests, Schedules, judge, table};
 
 mod audit;
+mod certificates;
 mod cursors;
 mod custom;
 mod email;
@@ -84,6 +85,7 @@ pub async fn check(sessions: &Sessions, cluster: Option<&Arc<Cluster>>, relays: 
             }
         }
     }
+    findings.extend(certificates::of_servers(sessions, cluster));
     findings.extend(cluster.map(|cluster| transport::findings(cluster)).into_iter().flatten());
     findings.extend(memory::limit(sessions, relays));
     let configured: Vec<String> = relays.iter().map(|relay| relay.relay.clone()).collect();
@@ -154,6 +156,7 @@ async fn at_target(
     }
     found.extend(secrets::uncontacted(relay));
     found.extend(secrets::usable(relay));
+    found.extend(certificates::of_receiver(relay));
     found.extend(secrets::token(relay).await);
     if let sink::Config::Email(config) = &relay.sink {
         found.extend(email::server(relay, config).await);
@@ -163,6 +166,9 @@ async fn at_target(
     }
     if let Some(name) = &relay.dead_letter_topic {
         found.push(topic::letters(cluster, name, away).await);
+    }
+    for fix in found.iter_mut().filter_map(|finding| finding.fix_setting.as_mut()) {
+        *fix = sink::named(fix, &relay.relay);
     }
     found
 }

@@ -187,7 +187,10 @@ fn halted(facts: &CursorFacts, error: &LastError) -> Why {
 
 /// The hint without the step that follows it anyway: to resume.
 fn fix(error: &LastError, name: &str) -> String {
-    error.hint.replace("NAME", name).replace(&format!(", then `outbox-relay cursor resume {name}`"), "")
+    // Sinks name their relay, whichever of its cursors it is.
+    let relay = name.split('#').next().unwrap_or(name);
+    let without = |hint: String, of: &str| hint.replace(&format!(", then `outbox-relay cursor resume {of}`"), "");
+    without(without(error.hint.replace("NAME", name), name), relay)
 }
 
 fn missing(facts: &CursorFacts) -> Why {

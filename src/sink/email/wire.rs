@@ -10,9 +10,12 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
 use super::answer::Trouble;
 
-/// The longest line and the most lines of an answer.
+/// The longest line of an answer in bytes, and what one that is longer is. RFC 5321 has 512.
 const LONGEST_LINE: usize = 4 << 10;
+const TOO_LONG: &str = "a line of more than 4096 bytes";
+/// The most lines of an answer, and what one of more lines is: EHLO is answered by a few dozen.
 const MOST_LINES: usize = 128;
+const TOO_MANY: &str = "an answer of more than 128 lines";
 
 /// A connection, encrypted or not.
 pub(super) trait Transport: AsyncRead + AsyncWrite + Unpin + Send {}
@@ -120,17 +123,18 @@ impl<S: Transport> Wire<S> {
                 return Ok(reply.clone());
             }
         }
-        Err(Trouble::NoSmtp("an answer without end"))
+        Err(Trouble::NoSmtp(TOO_MANY))
     }
 
     async fn line(&mut self) -> Result<String, Trouble> {
         loop {
-            if let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
+            let end = self.buffer.iter().position(|byte| *byte == b'\n');
+            if end.unwrap_or(self.buffer.len()) > LONGEST_LINE {
+                return Err(Trouble::NoSmtp(TOO_LONG));
+            }
+            if let Some(end) = end {
                 let line: Vec<u8> = self.buffer.drain(..=end).collect();
                 return Ok(String::from_utf8_lossy(&line).trim_end_matches(['\r', '\n']).to_owned());
-            }
-            if self.buffer.len() > LONGEST_LINE {
-                return Err(Trouble::NoSmtp("a line without end"));
             }
             let read = self.stream.read_buf(&mut self.buffer).await;
             if read.map_err(|error| Trouble::Lost(error.to_string()))? == 0 {
@@ -142,7 +146,9 @@ impl<S: Transport> Wire<S> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::answer::{Step, judge};
     use super::*;
+    use crate::sink::Class;
 
     async fn read(bytes: &[u8]) -> Result<Reply, Trouble> {
         let (mut server, client) = tokio::io::duplex(1 << 20);
@@ -179,6 +185,29 @@ mod tests {
             &long,
         ] {
             assert!(read(bytes.as_bytes()).await.is_err(), "{bytes:?}");
+        }
+    }
+
+    // Guarantee: failures.smtp-answers
+    #[tokio::test]
+    async fn lines_of_an_answer_are_bounded_and_the_bound_is_named() {
+        let answer = |lines: usize| format!("{}250 done\r\n", "250-more\r\n".repeat(lines - 1));
+        let whole = read(answer(MOST_LINES).as_bytes()).await.expect("a reply");
+        assert_eq!((whole.lines.len(), whole.text().as_str()), (MOST_LINES, "250 done"));
+        let bounds = [
+            (answer(MOST_LINES + 1), TOO_MANY, MOST_LINES),
+            (answer(1_000), TOO_MANY, MOST_LINES),
+            (format!("250-{}\r\n250 done\r\n", "x".repeat(LONGEST_LINE)), TOO_LONG, LONGEST_LINE),
+            ("2".repeat(LONGEST_LINE * 3), TOO_LONG, LONGEST_LINE),
+        ];
+        for (bytes, why, bound) in bounds {
+            assert_eq!(read(bytes.as_bytes()).await, Err(Trouble::NoSmtp(why)));
+            assert!(why.contains(&format!("more than {bound} ")), "{why}");
+            for step in [Step::Hello, Step::Dot] {
+                let failure = judge(step, &Trouble::NoSmtp(why), "mail:25");
+                assert_eq!((failure.class, failure.ambiguous), (Class::Retry, step == Step::Dot), "{failure:?}");
+                assert!(failure.message.contains(why), "{}", failure.message);
+            }
         }
     }
 

@@ -17,6 +17,11 @@ const ANSWER_LIMIT: usize = 64 << 10;
 /// The longest pause that a receiver can ask for.
 pub(in crate::sink) const LONGEST_PAUSE: Duration = Duration::from_secs(15 * 60);
 
+/// The draft of the header `Idempotency-Key` and several providers have 409 for an earlier request that is not finished. Others have it
+/// for a row that they refuse.
+const KEY_IN_USE: &str = "Fix the row, or let the receiver accept it. After an attempt without a clear answer, which the receiver may still \
+                          be at work on, the row is retried up to 12 times before the refusal counts";
+
 /// A pause that the receiver asks for is told from here on.
 const WORTH_TELLING: Duration = Duration::from_secs(5);
 
@@ -181,9 +186,10 @@ pub(in crate::sink) fn classify(answer: Answer, target: &str) -> Option<Failure>
 /// The failure of a status whose body says nothing more.
 fn of_status(status: u16, retry_after: Option<Duration>, subject: Subject, target: &str) -> Option<Failure> {
     let (class, ambiguous, hint) = status_class(status)?;
-    let retry_after = retry_after.filter(|_| class == Class::Retry);
+    // Whether an idempotency key is in use at an earlier attempt is the caller's to say.
+    let retry_after = retry_after.filter(|_| class == Class::Retry || subject == Subject::KeyInUse);
     let (mut message, mut hint) = (format!("{target} answered {status}"), hint.to_owned());
-    if let Some(pause) = retry_after.filter(|pause| *pause >= WORTH_TELLING) {
+    if let Some(pause) = retry_after.filter(|pause| class == Class::Retry && *pause >= WORTH_TELLING) {
         let _ = write!(message, " and asks for a pause of {} s", pause.as_secs());
         hint.push_str(". This replica asks again after the pause; a restart of it ends the pause");
     }
@@ -199,6 +205,7 @@ fn status_class(status: u16) -> Option<(Class, bool, &'static str)> {
         401 | 403 => (Fatal, false, "Fix the credentials or the permissions of the relay at the receiver"),
         407 => (Fatal, false, "A proxy asks for credentials: let the relay reach the receiver without one"),
         408 => (Retry, true, "Check whether the receiver is slow"),
+        409 => (Poison, false, KEY_IN_USE),
         429 => (Retry, false, "The receiver wants fewer requests: set rate_per_second"),
         400..=499 => (Poison, false, "Fix the row or the templates, or let the receiver accept it"),
         500..=599 => (Retry, true, "Check the receiver's log for this moment"),

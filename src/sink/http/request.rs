@@ -226,6 +226,10 @@ impl Requests {
         url.ok_or_else(|| poison("invalid_url", "The row's values make no valid URL".to_owned()))
     }
 
+    pub(super) fn relay(&self) -> &str {
+        &self.relay
+    }
+
     /// The same key for each attempt of a message, another for each other message.
     fn add_key(&self, headers: &mut HeaderMap, message: &Message<'_>) -> Result<(), Failure> {
         let key = idempotency_key::of(&self.relay, message);

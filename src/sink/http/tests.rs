@@ -117,6 +117,29 @@ async fn one_connection_serves_many_requests() {
     served.await.expect("all came on one connection");
 }
 
+// Guarantee: failures.key-in-use
+#[tokio::test]
+async fn key_in_use_is_retried_and_counts_at_the_last_time_for_each_message() {
+    let (url, seen) = answering(409, None).await;
+    let sink = HttpSink::new(&config(url), "relay").expect("compiles");
+    let publish = async |id: &str| {
+        let mut publication = sink.begin(Mode::default()).expect("begins");
+        publication.push(&rows(&[id])).await;
+        publication.finish().stopped.expect("it is refused")
+    };
+    assert_eq!(publish("1").await.class, Class::Poison, "no earlier attempt is in progress");
+    sink.in_use.expect("relay/1");
+    for _ in 1..TIMES_IN_USE {
+        let failure = publish("1").await;
+        assert_eq!((failure.class, failure.code.as_str()), (Class::Retry, "http_409"));
+        assert!(!failure.ambiguous && !failure.is_outage(), "others get through: {failure:?}");
+        assert!(failure.hint.contains(&format!("up to {TIMES_IN_USE} times")), "{}", failure.hint);
+    }
+    assert_eq!((publish("2").await.class, publish("1").await.class), (Class::Poison, Class::Poison));
+    assert_eq!(publish("1").await.class, Class::Poison, "the earlier attempt is forgotten");
+    assert_eq!(seen.lock().expect("not poisoned").len(), usize::try_from(TIMES_IN_USE).expect("few") + 3);
+}
+
 // Guarantee: delivery.prefix
 #[tokio::test]
 async fn a_status_ends_the_turn_at_the_acknowledged_prefix() {

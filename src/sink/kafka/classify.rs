@@ -25,10 +25,7 @@ pub(super) fn failure(error: &KafkaError, last: Option<(KafkaError, String)>) ->
         };
     }
     let code = error.rdkafka_error_code().unwrap_or(Code::Fail);
-    let away = matches!(code, Code::BrokerTransportFailure | Code::AllBrokersDown);
-    let timed_out =
-        matches!(code, Code::MessageTimedOut | Code::OperationTimedOut | Code::PurgeQueue | Code::PurgeInflight);
-    let away_or_out = away || timed_out;
+    let away_or_out = is_of_connection(error);
     // The cluster is well: one of the relay's own clients has not heard of a change.
     let subject = if code == Code::UnknownPartition { Subject::Elsewhere } else { Subject::Receiver };
     // What was in flight may have been stored, whatever the client complains of beside it.
@@ -97,14 +94,32 @@ pub(super) fn routed(failure: Failure, error: &KafkaError) -> Failure {
     Failure { class: Class::Poison, hint: hint.to_owned(), ..failure }
 }
 
-/// The failure of a publication that was cut while records were without an answer.
-pub(super) fn interrupted(last: Option<(KafkaError, String)>) -> Failure {
-    failure(&KafkaError::MessageProduction(Code::MessageTimedOut), last)
+/// The error of what was cut while records were without an answer.
+pub(super) fn cut() -> KafkaError {
+    KafkaError::MessageProduction(Code::MessageTimedOut)
 }
 
-/// Whether a complaint of the client says that an operator must fix something: it tells more than what follows from it.
-pub(super) fn tells(error: &KafkaError) -> bool {
-    error.rdkafka_error_code().is_some_and(|code| meaning(code).class == Class::Fatal)
+/// The failure of what was cut so, where no client has said why.
+pub(super) fn interrupted() -> Failure {
+    failure(&cut(), None)
+}
+
+/// Whether an error says no more than that no broker has answered: what the client complains of tells why.
+pub(super) fn is_of_connection(error: &KafkaError) -> bool {
+    let code = error.rdkafka_error_code().unwrap_or(Code::Fail);
+    let away = matches!(code, Code::BrokerTransportFailure | Code::AllBrokersDown);
+    away || matches!(code, Code::MessageTimedOut | Code::OperationTimedOut | Code::PurgeQueue | Code::PurgeInflight)
+}
+
+/// Whether a complaint of the client says what must be fixed: it tells more than what follows from it.
+pub(super) fn is_reason(error: &KafkaError, reason: &str) -> bool {
+    let is_fatal = error.rdkafka_error_code().is_some_and(|code| meaning(code).class == Class::Fatal);
+    is_fatal || tls::refuses_certificate(reason)
+}
+
+/// Whether a complaint is about certificates: the brokers', or the client's own.
+pub(super) fn is_of_tls(error: &KafkaError, reason: &str) -> bool {
+    error.rdkafka_error_code() == Some(Code::SSL) || tls::refuses_certificate(reason)
 }
 
 #[cfg(test)]
@@ -129,12 +144,12 @@ mod tests {
         let told = of_topic(failure(&error, None), &error, Some("bookings"));
         assert!(is_of_outdated_client(&told) && told.message.starts_with("topic bookings: "), "{told:?}");
         assert_eq!((told.class, told.ambiguous, told.is_outage()), (Class::Retry, false, false));
-        assert!(!is_of_outdated_client(&interrupted(None)));
+        assert!(!is_of_outdated_client(&interrupted()));
     }
 
     #[test]
     fn cut_without_a_complaint_names_what_keeps_brokers_from_acknowledging() {
-        let hint = interrupted(None).hint;
+        let hint = interrupted().hint;
         assert!(["leader", "min.insync.replicas", "quota"].iter().all(|cause| hint.contains(cause)), "{hint}");
     }
 

@@ -13,8 +13,9 @@ use rdkafka::producer::{NoCustomPartitioner, Producer as _, ProducerContext};
 use secrecy::ExposeSecret as _;
 
 use super::classify;
-use super::complaint::Complaint;
+use super::complaint::{Complaint, OfTls};
 use super::confirmed::Confirmed;
+use super::errors::NO_CLIENT_CODE;
 use super::kind::{ProducerKind, RECORD_BYTES, Spread};
 use super::ledger::Ledger;
 use super::lending::Shelves;
@@ -41,6 +42,7 @@ pub struct Cluster {
     pub(super) missing: MissingTopics,
     pub(super) issuer: Option<Arc<Issuer>>,
     pub(super) password: Password,
+    pub(super) of_tls: Arc<OfTls>,
 }
 
 impl Cluster {
@@ -51,7 +53,36 @@ impl Cluster {
         let password =
             Password::new(config.password_file.clone(), config.properties.get("sasl.password").map(String::as_str));
         let (statistics, missing) = (Statistics::default(), MissingTopics::default());
-        Self { config, shelves: Arc::default(), statistics, missing, issuer, password }
+        let (shelves, of_tls) = (Arc::default(), Arc::default());
+        Self { config, shelves, statistics, missing, issuer, password, of_tls }
+    }
+
+    /// What a client of it is to note its complaints in.
+    pub(super) fn complaint(&self) -> Complaint {
+        Complaint::beside(Arc::clone(&self.of_tls))
+    }
+
+    /// Why a client could not be made, with the file that is to blame, if one is.
+    pub(super) fn not_made(&self, error: &KafkaError) -> Failure {
+        let failure = classify::failure(error, None);
+        if failure.code != NO_CLIENT_CODE {
+            return failure;
+        }
+        if let Some(unreadable) = self.config.unreadable_file() {
+            let hint = "Correct the path, or make it readable for the relay's user; it is read again at the next try";
+            return Failure { message: unreadable, hint: hint.to_owned(), ..failure };
+        }
+        match self.config.file_in(&failure.message) {
+            Some(file) => Failure { message: format!("{}: {file}", failure.message), ..failure },
+            None => failure,
+        }
+    }
+
+    /// The property that has the certificate which clients show, with its file, and when it ends, in seconds since 1970-01-01 UTC; none
+    /// where there is no such property, or what it has cannot be read here.
+    #[must_use]
+    pub fn certificate_ends(&self) -> Option<(String, i64)> {
+        self.config.certificate_ends()
     }
 
     /// Where the cluster is, as configured.
@@ -188,7 +219,10 @@ impl Cluster {
             }
             found
         });
-        let found = asked.await.map_err(|_| classify::interrupted(None))?;
+        let found = asked.await.map_err(|_| classify::interrupted())?;
+        if found.is_ok() {
+            self.of_tls.forget();
+        }
         if let Some(new) = new {
             // Below the others: it has sent nothing yet, and its first record would wait for what a producer asks at first.
             self.shelves().entry(new.kind).or_default().resting.insert(0, new);
@@ -228,7 +262,7 @@ impl Context {
 
     /// The failure that an error of the client is.
     pub(super) fn failure(&self, error: &KafkaError) -> Failure {
-        self.login.judged(classify::failure(error, self.complaint.told()))
+        self.login.judged(self.complaint.failure(error))
     }
 }
 

@@ -4,47 +4,42 @@
 //! So a refusal counts only when the same code has come three times without a success in between; until then it is retried.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::sink::{Class, Failure};
+use crate::sink::{Class, Failure, doubt};
 
-/// So many times in a row a refusal must come.
+/// So many times a refusal must come.
 const TIMES: u32 = 3;
 /// So long after a denial of a topic was believed, the next one of it is believed at once.
 const BELIEVED: Duration = Duration::from_secs(60);
 /// So many denied topics are remembered.
 const MOST: usize = 10_000;
 
-/// The last refusal of a sink, and how many times it has come. See the module.
-#[derive(Debug, Default)]
+/// The refusals of a sink since the broker has taken a record, by their codes. See the module.
+#[derive(Debug)]
 pub(super) struct Doubt {
-    last: Mutex<(String, u32)>,
+    refusals: doubt::Doubt,
     /// Topics whose denial was believed, and when.
     denied: Mutex<HashMap<String, Instant>>,
 }
 
-impl Doubt {
-    fn last(&self) -> MutexGuard<'_, (String, u32)> {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+impl Default for Doubt {
+    fn default() -> Self {
+        Self { refusals: doubt::Doubt::new(TIMES), denied: Mutex::default() }
     }
+}
 
+impl Doubt {
     /// The failure as it counts now, of one record among `suspects`, after `acknowledged` records that the broker has taken since
     /// the last one. Several suspects are searched, which asks the broker again.
     pub(super) fn weigh(&self, failure: Failure, suspects: usize, acknowledged: usize) -> Failure {
         if acknowledged > 0 {
             self.clear();
         }
-        if failure.class == Class::Retry {
-            return failure;
-        }
-        let mut last = self.last();
-        if last.0 != failure.code {
-            *last = (failure.code.clone(), 0);
-        }
-        last.1 = last.1.saturating_add(1);
-        let searched = failure.class == Class::Poison && suspects > 1;
-        if searched || last.1 >= TIMES { failure } else { Failure { class: Class::Retry, ..failure } }
+        let (code, searched) = (failure.code.clone(), failure.class == Class::Poison && suspects > 1);
+        let weighed = self.refusals.weigh(failure, &code);
+        if searched { Failure { class: Class::Poison, ..weighed } } else { weighed }
     }
 
     /// The same of a record whose row names its topic, where the broker denies that (`denied`): between rows that are taken, each
@@ -71,7 +66,7 @@ impl Doubt {
 
     /// The broker has taken everything.
     pub(super) fn clear(&self) {
-        self.last().1 = 0;
+        self.refusals.clear();
     }
 }
 

@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 use rdkafka::producer::{BaseProducer, Producer as _, PurgeConfig};
 use tokio::sync::Notify;
 
-use super::classify;
 use super::cluster::{Cluster, Context};
 use super::kind::{ProducerKind, Spread};
 use super::polled::Polled;
@@ -213,9 +212,10 @@ impl Cluster {
     }
 
     pub(super) fn another(&self, kind: ProducerKind) -> Result<Lent, Failure> {
-        let context = Context { reading: self.statistics.reading(), login: self.login(), ..Context::default() };
+        let (reading, login, complaint) = (self.statistics.reading(), self.login(), self.complaint());
+        let context = Context { reading, login, complaint, ..Context::default() };
         let producer = Polled::new(kind.thread(), &self.producer_config(kind), context);
-        let producer = producer.map_err(|error| classify::failure(&error, None))?;
+        let producer = producer.map_err(|error| self.not_made(&error))?;
         Ok(Lent { producer: Arc::new(producer), kind, used: Instant::now(), loan: None })
     }
 
@@ -226,6 +226,7 @@ impl Cluster {
         }
         lent.context().login.is_accepted();
         lent.context().complaint.forget();
+        self.of_tls.forget();
         lent.used = Instant::now();
         lent.producer.rest();
         let loan = lent.loan.take();

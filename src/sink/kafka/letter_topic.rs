@@ -10,7 +10,7 @@ use rdkafka::producer::{FutureProducer, FutureRecord};
 
 use super::login::Asked;
 use super::record::OVERHEAD;
-use super::{Cluster, ProducerKind, classify};
+use super::{Cluster, ProducerKind};
 use crate::sink::{Class, Failure, Subject};
 
 /// What is said of a message that was dead-lettered.
@@ -105,7 +105,7 @@ impl LetterTopic {
         record.key = key;
         record.payload = payload.filter(|_| fits);
         self.cluster.ready().await.map_err(|cause| self.failure(cause))?;
-        let (producer, asked) = self.producer().map_err(|error| self.failure(classify::failure(&error, None)))?;
+        let (producer, asked) = self.producer().map_err(|error| self.failure(self.cluster.not_made(&error)))?;
         let sent = tokio::time::timeout(patience, producer.send(record, patience)).await;
         let failure = match sent {
             Ok(Ok(_)) => {
@@ -113,7 +113,7 @@ impl LetterTopic {
                 return Ok(());
             }
             Ok(Err((error, _))) => asked.failure(&error),
-            Err(_) => asked.login.judged(classify::interrupted(asked.complaint.told())),
+            Err(_) => asked.login.judged(asked.complaint.interrupted()),
         };
         let kept = self.kept().take();
         // Its end waits for its own thread.

@@ -17,8 +17,8 @@ use rdkafka::message::DeliveryResult;
 use rdkafka::producer::{NoCustomPartitioner, ProducerContext};
 use tokio::task::JoinHandle;
 
+use super::Cluster;
 use super::complaint::Complaint;
-use super::{Cluster, classify};
 use crate::sink::Failure;
 use crate::sink::http::oauth2::{Config, Token, Tokens};
 
@@ -201,12 +201,12 @@ pub(super) struct Asked {
 
 impl Asked {
     pub(super) fn new(cluster: &Cluster) -> Self {
-        Self { complaint: Arc::default(), login: cluster.login() }
+        Self { complaint: Arc::new(cluster.complaint()), login: cluster.login() }
     }
 
     /// The failure that an error of the client is.
     pub(super) fn failure(&self, error: &KafkaError) -> Failure {
-        self.login.judged(classify::failure(error, self.complaint.told()))
+        self.login.judged(self.complaint.failure(error))
     }
 }
 

@@ -1,6 +1,6 @@
 //! The password of the brokers' log-in, from a file that may be replaced while the relay runs.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -44,10 +44,8 @@ impl Password {
                     *now = Read { secret: Some(found), changed: Some(Instant::now()) };
                 }
             }
-            Ok(_) => {
-                tracing::warn!(file = %file.display(), error = "it is empty", "the previous Kafka password is used")
-            }
-            Err(error) => tracing::warn!(file = %file.display(), %error, "the previous Kafka password is used"),
+            Ok(_) => unusable(file, "it is empty"),
+            Err(error) => unusable(file, &error.to_string()),
         }
         now.secret.clone()
     }
@@ -57,6 +55,16 @@ impl Password {
         let now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
         now.changed.is_some_and(|changed| changed.elapsed() < NEW)
     }
+}
+
+fn unusable(file: &Path, error: &str) {
+    tracing::warn!(
+        setting = "[kafka] sasl_password_file",
+        file = %file.display(),
+        error,
+        hint = "Make it readable for the relay's user, with the password as its only content; the next client reads it again",
+        "the previous Kafka password is used"
+    );
 }
 
 #[cfg(test)]

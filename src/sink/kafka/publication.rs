@@ -32,6 +32,10 @@ pub struct KafkaPublication<'a> {
 }
 
 impl<'a> KafkaPublication<'a> {
+    pub(in crate::sink) fn relay(&self) -> &'a str {
+        self.sink.relay()
+    }
+
     pub(super) fn new(sink: &'a KafkaSink, mode: Mode, producer: Lent) -> Self {
         Self {
             sink,
@@ -137,7 +141,7 @@ impl KafkaPublication<'_> {
 
     /// Sends the record; false when one before it has failed, or time is over.
     async fn send(&self, record: Record<'_>) -> Result<bool, Failure> {
-        let Some(producer) = &self.producer else { return Err(classify::interrupted(None)) };
+        let Some(producer) = &self.producer else { return Err(classify::interrupted()) };
         let partition = self.partition(producer, &record).await?;
         if !self.admitted(producer.context(), &record.topic, partition).await {
             return Ok(false);
@@ -237,7 +241,7 @@ impl KafkaPublication<'_> {
             // Something later failed first: the message in question is simply without an answer.
             Some((row, error)) => Failure { class: Class::Retry, ..failure(row, error) },
             None => {
-                let failure = context.login.judged(classify::interrupted(context.complaint.told()));
+                let failure = context.login.judged(context.complaint.interrupted());
                 self.sink.weighed(failure, acknowledged)
             }
         };

@@ -60,7 +60,7 @@ impl Cluster {
         let mut settings = self.producer_config(ProducerKind::prompt(USUAL));
         let asked = Asked::new(self);
         let client = settings.set("statistics.interval.ms", "0").create_with_context(asked);
-        let client: BaseProducer<Asked> = client.map_err(|error| classify::failure(&error, None))?;
+        let client: BaseProducer<Asked> = client.map_err(|error| self.not_made(&error))?;
         client.context().login.log_in(|time| client.poll(time));
         Ok(client)
     }
@@ -77,8 +77,8 @@ impl Cluster {
             login.log_in(|time| admin.poll(time));
             Ok(admin)
         });
-        let made = made.await.map_err(|_| classify::interrupted(None))?;
-        made.map_err(|error: KafkaError| classify::failure(&error, None))
+        let made = made.await.map_err(|_| classify::interrupted())?;
+        made.map_err(|error: KafkaError| self.not_made(&error))
     }
 }
 
@@ -94,6 +94,7 @@ fn partitions(cluster: &Cluster, topic: &str, timeout: Duration) -> Result<Optio
         client.context().failure(&error)
     };
     let metadata = client.client().fetch_metadata(Some(topic), timeout).map_err(failure)?;
+    cluster.of_tls.forget();
     let Some(found) = metadata.topics().iter().find(|found| found.name() == topic) else { return Ok(None) };
     match found.error().map(RDKafkaErrorCode::from) {
         None => {

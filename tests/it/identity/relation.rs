@@ -1,7 +1,7 @@
 //! The table and what it is made of.
 
-use super::{BOOKINGS, adopt, advanced, halted, printed, prints, resume, run, start};
-use crate::support::{CLOCK, Database, NOW, PATIENCE, bookings, database, eventually};
+use super::{BOOKINGS, adopt, advanced, halted, printed, prints, resume, run, start, stdout_relay};
+use crate::support::{CLOCK, Database, NOW, PATIENCE, bookings, database, eventually, outbox_relay, toml};
 
 const ROLES: [&str; 2] = ["relay", "relay_stats"];
 const INSERT: &str = "INSERT INTO public.bookings DEFAULT VALUES";
@@ -121,6 +121,39 @@ async fn an_attached_partition_with_rows_that_were_passed_halts() {
         adopt(&database, role, BOOKINGS).await;
         prints(&process, &[1, 2]).await;
     }
+}
+
+// Guarantee: delivery.once-checked
+#[tokio::test(flavor = "multi_thread")]
+async fn run_once_does_not_end_well_before_a_turn_has_checked_a_new_partition() {
+    let database = database().await;
+    let owner = partitioned(&database).await;
+    let text = toml(&database, "relay", None, &stdout_relay(BOOKINGS));
+    let once = async || {
+        let (code, _, log) = outbox_relay(&text, &["run", "--once", "--timeout", "5s"]).await;
+        (code, log)
+    };
+    assert_eq!(once().await.0, Some(0));
+    // Nothing follows the position, and no turn gets the cursor.
+    let holder = database.connect("postgres").await;
+    run(&holder, "BEGIN; SELECT FROM outbox.cursor WHERE name = 'r' FOR UPDATE").await;
+    run(&owner, "ALTER TABLE bookings ATTACH PARTITION old FOR VALUES FROM (MINVALUE) TO ('2020-01-01')").await;
+    let (code, log) = once().await;
+    assert_eq!(code, Some(1), "{log}");
+    assert!(log.contains("public.old is new to the cursor, and no turn has checked its rows yet"), "{log}");
+    run(&holder, "ROLLBACK").await;
+    let (code, log) = once().await;
+    assert_eq!(code, Some(0), "{log}");
+    // With a row that was passed it is a halt, whenever a turn comes to see it.
+    run(
+        &owner,
+        "CREATE TABLE far (LIKE bookings INCLUDING ALL); INSERT INTO far VALUES (7, '1999-06-01'); \
+         ALTER TABLE bookings DETACH PARTITION old; \
+         ALTER TABLE bookings ATTACH PARTITION far FOR VALUES FROM (MINVALUE) TO ('2020-01-01')",
+    )
+    .await;
+    let (code, log) = once().await;
+    assert!(code == Some(1) && log.contains("partition public.far was attached"), "{log}");
 }
 
 #[tokio::test]

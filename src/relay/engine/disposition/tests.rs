@@ -44,6 +44,7 @@ const PENDING: &str = "
     dead_letter no      *      *    poison *       *         | fails     recovers   closes
     halt        no      *      *    poison *       *         | waits:1:n halts      closes
     *           *       *      *    fatal  *       *         | waits:0:- halts      closes
+    *           *       *      *    retry  known   key       | waits:1:n continues  closes
     *           *       *      *    retry  known   *         | waits:0:0 backs_off  outage
     *           *       no     no   retry  unknown receiver  | waits:1:n backs_off  outage
     *           *       no     *    retry  unknown *         | waits:1:n continues  closes

@@ -7,10 +7,14 @@ use crate::source::shape::Shape;
 /// That it is, or why it is not.
 pub(super) fn finding(relay: &Config, shape: &Shape) -> Finding {
     let message = match relay.unaudited(shape.sweep.is_some()) {
-        None => {
-            "what is passed is compared with the table after a minute, ten minutes and an hour ([audit])".to_owned()
+        None if relay.is_only_recorded() => {
+            "what is passed is recorded and kept for `verify` ([audit] keep), and not compared before: its source has a where".to_owned()
         }
-        Some(why) => format!("what is passed is not compared with the table: {why}"),
+        None => {
+            let kept = if relay.audit.keep.is_some() { ", and kept for `verify`" } else { "" };
+            format!("what is passed is compared with the table after a minute, ten minutes and an hour{kept} ([audit])")
+        }
+        Some(why) => format!("what is passed is not compared with the table: {}", why.as_str()),
     };
     Finding::new(Level::Ok, "audit", message)
 }

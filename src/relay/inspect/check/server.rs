@@ -148,7 +148,8 @@ async fn clock(session: &Session) -> Result<Finding, Error> {
     Ok(Finding::new(level, "clock_difference", message))
 }
 
-fn here() -> Timestamp {
+/// This machine's clock.
+pub(super) fn here() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_unix_micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
 }

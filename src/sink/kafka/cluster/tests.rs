@@ -45,3 +45,30 @@ fn every_limit_that_a_topic_can_have_makes_a_producer() {
         assert!(made.is_ok(), "{limit} bytes: {:?}", made.err());
     }
 }
+
+// Guarantee: secrets.kafka-files
+#[test]
+fn file_that_keeps_a_client_from_being_made_is_named_with_its_property() {
+    let folder = tempfile::tempdir().expect("made");
+    let (missing, garbled) = (folder.path().join("none.pem"), folder.path().join("garbled.pem"));
+    std::fs::write(&garbled, "no PEM").expect("written");
+    let not_made = |key: &str, path: &std::path::Path| {
+        let properties = [("security.protocol", "ssl".to_owned()), (key, path.display().to_string())];
+        let properties = properties.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+        let bootstrap_servers = "127.0.0.1:1".to_owned();
+        let cluster = Cluster::new(ClusterConfig { bootstrap_servers, properties, ..ClusterConfig::default() });
+        let config = cluster.producer_config(ProducerKind::prompt(1_048_588));
+        let made = config.create_with_context::<_, BaseProducer<Context>>(Context::default());
+        cluster.not_made(&made.err().expect("no client"))
+    };
+    for key in ["ssl.ca.location", "ssl.certificate.location", "ssl.key.location"] {
+        let failure = not_made(key, &missing);
+        let named = format!("[kafka.properties] {key}: {} cannot be read: No such file", missing.display());
+        assert!(failure.message.starts_with(&named), "{}", failure.message);
+        assert!(failure.hint.contains("readable for the relay's user"), "{}", failure.hint);
+        assert_eq!((failure.code.as_str(), failure.ambiguous), ("kafka_client", false));
+        let failure = not_made(key, &garbled);
+        let named = format!("[kafka.properties] {key} is {}", garbled.display());
+        assert!(failure.message.ends_with(&named), "{}", failure.message);
+    }
+}
