@@ -25,24 +25,24 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use futures_util::future::try_join_all;
 use tokio::sync::Notify;
 
+use self::look::{Asked, LookResult, look};
 use self::question::Question;
-use crate::database::{Error, Session};
-use crate::pace::freshness::{self, Arrivals};
-use crate::pace::{self, Backoff};
+use crate::database::Error;
+use crate::pace::Backoff;
+use crate::pace::freshness;
 use crate::position::{Position, Timestamp};
 use crate::relay::engine::Engine;
 use crate::relay::stream::idle::Rest;
-use crate::relay::stream::sweeps::{self, Sweep};
+use crate::relay::stream::sweeps::Sweep;
 use crate::source::shape::Shape;
-use crate::source::watcher::Sighting;
 
+mod look;
+mod pauses;
 mod question;
 
-/// By so much each table that is looked at makes the pause between two looks longer.
-const EACH: Duration = Duration::from_millis(10);
+pub(in crate::relay) use pauses::Pauses;
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -90,34 +90,6 @@ pub(in crate::relay) struct Watched {
     pub(in crate::relay) newer: Option<Position>,
     /// Rows have come late.
     pub(in crate::relay) late: bool,
-}
-
-/// How often a table is looked at while it rests.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::relay) struct Pauses {
-    /// When rows have come.
-    pub(in crate::relay) arrivals: Arrivals,
-    /// The pause of a replica that leaves the rows to another one.
-    pub(in crate::relay) standby: Option<Duration>,
-    /// What is configured.
-    pub(in crate::relay) poll: pace::Config,
-}
-
-impl Pauses {
-    /// The pause of a table that is looked at alone.
-    pub(in crate::relay) fn alone(&self, now: Instant) -> Duration {
-        self.standby.unwrap_or_else(|| self.arrivals.pause(now, &self.poll))
-    }
-
-    /// The pause beside so many tables. After a silence, what a replica's looks cost in a second hardly grows with their number.
-    fn among(&self, tables: usize, now: Instant) -> Duration {
-        let alone = self.alone(now);
-        if self.standby.is_some() || alone < freshness::longest(&self.poll) {
-            return alone;
-        }
-        let tables = u32::try_from(tables).unwrap_or(u32::MAX);
-        EACH.saturating_mul(tables).clamp(alone, self.poll.max.max(alone))
-    }
 }
 
 /// A table that the sentry looks after, for as long as this lives.
@@ -257,29 +229,6 @@ impl Drop for Watch<'_> {
     }
 }
 
-/// A table to ask for.
-#[derive(Debug)]
-struct Asked {
-    number: u64,
-    shape: Arc<Shape>,
-    sighting: Sighting,
-    wants_scan: bool,
-    sweeps: Vec<Sweep>,
-}
-
-/// What a look found.
-#[derive(Debug)]
-struct LookResult {
-    /// Before it began, by the database's clock.
-    begun: Timestamp,
-    /// Of each table, in the order in which they were asked for.
-    newest: question::Answer,
-    sightings: Vec<(u64, Sighting)>,
-    /// The tables with rows that came late, where that was asked.
-    late: Vec<u64>,
-    bulletin: u64,
-}
-
 /// Looks until the engine stops.
 pub(in crate::relay) async fn run(engine: Arc<Engine>, sentry: Arc<Sentry>) {
     let mut question = Question::default();
@@ -306,57 +255,6 @@ pub(in crate::relay) async fn run(engine: Arc<Engine>, sentry: Arc<Sentry>) {
             }
         }
     }
-}
-
-async fn look(
-    engine: &Engine,
-    question: &mut Question,
-    asked: &[Asked],
-    freshest: &Sighting,
-) -> Result<LookResult, Error> {
-    let session = engine.probe.session().await?;
-    let (begun, now) = (freshest.clock(), freshest.latest_clock());
-    let shapes: Vec<&Shape> = asked.iter().map(|asked| &*asked.shape).collect();
-    // Not beside the others: one of them that fails would cut the scan, and with it what the watcher remembers of all tables;
-    // and what they do would be an open transaction in the scan's eyes.
-    let sightings = scan(engine, asked).await?;
-    let (bulletin, newest, late) = tokio::try_join!(
-        engine.bulletin.number(&session, engine.call_deadline),
-        newest(engine, &session, question, &shapes, now),
-        late(engine, &session, asked),
-    )?;
-    Ok(LookResult { begun, newest, sightings, late, bulletin })
-}
-
-async fn newest(
-    engine: &Engine,
-    session: &Arc<Session>,
-    question: &mut Question,
-    shapes: &[&Shape],
-    now: Timestamp,
-) -> Result<question::Answer, Error> {
-    let asking = question.ask(session, shapes, now);
-    tokio::time::timeout(engine.call_deadline, asking).await.map_err(|_| Error::Timeout(engine.call_deadline))?
-}
-
-/// Looks at the writers of all these tables when those of one are to be looked at.
-async fn scan(engine: &Engine, asked: &[Asked]) -> Result<Vec<(u64, Sighting)>, Error> {
-    if !asked.iter().any(|asked| asked.wants_scan) {
-        return Ok(Vec::new());
-    }
-    let shapes: Vec<&Shape> = asked.iter().map(|asked| &*asked.shape).collect();
-    let sightings = engine.watcher.scan_all(&shapes).await?;
-    Ok(asked.iter().map(|asked| asked.number).zip(sightings).collect())
-}
-
-/// The tables with rows that came late: asked for as often as the writers.
-async fn late(engine: &Engine, session: &Session, asked: &[Asked]) -> Result<Vec<u64>, Error> {
-    let due = asked.iter().filter(|asked| asked.wants_scan);
-    let found = try_join_all(due.map(async |asked| {
-        let late = sweeps::ask(engine, session, &asked.sweeps).await?;
-        Ok::<_, Error>((!late.is_empty()).then_some(asked.number))
-    }));
-    Ok(found.await?.into_iter().flatten().collect())
 }
 
 async fn until(planned: Option<Instant>) {

@@ -1,44 +1,37 @@
 //! One relay of a group: whether it is ready, busy, waiting or quiet.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use tokio::task::JoinError;
 
 use crate::cursor::Standing;
-use crate::database::Error;
 use crate::pace::Backoff;
 use crate::relay::Config;
 use crate::relay::engine::Engine;
 use crate::relay::engine::circuit;
-use crate::relay::engine::intervals::{RECHECK, SAMPLE};
+use crate::relay::engine::intervals::SAMPLE;
 use crate::relay::engine::not_ready::Unready;
 use crate::relay::setup::begin::FirstLook;
 use crate::relay::setup::deleted::LastSeen;
 use crate::relay::setup::fingerprint::fingerprint;
-use crate::relay::setup::prepare;
 use crate::relay::setup::prepared::PreparedStream;
 use crate::relay::setup::sinks;
 use crate::relay::stream::changed_order;
 use crate::relay::stream::clock_watch::ClockWatch;
-use crate::relay::stream::idle;
 use crate::relay::stream::learned::Learned;
 use crate::relay::stream::poll::Look;
 use crate::relay::stream::shards;
 use crate::relay::stream::standby::Standby;
-use crate::source::shape::Shape;
 use crate::source::watcher::Sighting;
 
+mod checks;
 mod quiet;
+mod work;
 
+pub(in crate::relay) use checks::Prepared;
 pub(in crate::relay) use quiet::Quiet;
-
-/// How long the checks may take, some of them of servers that hang.
-const CHECKS: Duration = Duration::from_secs(60);
-
-/// What checks find.
-pub(in crate::relay) type Prepared = Result<Result<PreparedStream, Unready>, Error>;
 
 /// See the module.
 #[derive(Debug)]
@@ -143,76 +136,6 @@ impl Member {
         self.seen = seen.or_else(|| self.seen.take());
     }
 
-    /// Its checks, to be run when they are due; what they find comes back to [`Self::checked`].
-    pub(in crate::relay) fn checks(
-        &mut self,
-        engine: &Arc<Engine>,
-        shape: &Arc<Shape>,
-        sighting: &Sighting,
-    ) -> Option<impl Future<Output = Prepared> + Send + 'static> {
-        if self.ready.is_some() || self.preparing || self.busy || self.not_before > Instant::now() {
-            return None;
-        }
-        self.preparing = true;
-        let (engine, config) = (Arc::clone(engine), self.config.clone());
-        let shape = Arc::clone(shape);
-        let first = self.first_look.get_or_insert_with(|| FirstLook::new(sighting, &shape)).clone();
-        let first = first.after(self.seen.clone());
-        Some(async move {
-            if let Err(unready) = engine.registry.admitted(&config, &engine.stop).await {
-                return Ok(Err(unready));
-            }
-            let own_client = matches!(config.sink, crate::sink::Config::Kafka(_));
-            let _permit = if own_client { engine.check().await } else { None };
-            let checks = prepare::ready(&engine, &config, &shape, &first);
-            tokio::time::timeout(CHECKS, checks).await.unwrap_or(Err(Error::Timeout(CHECKS)))
-        })
-    }
-
-    /// Its checks have ended; the next look takes what they found.
-    pub(in crate::relay) fn checked(&mut self, prepared: Result<Prepared, JoinError>) {
-        self.preparing = false;
-        self.prepared = Some(prepared);
-    }
-
-    /// Takes what its checks found.
-    pub(in crate::relay) async fn prepare(&mut self, engine: &Arc<Engine>, shape: &Arc<Shape>) {
-        let Some(prepared) = self.prepared.take() else { return };
-        let unready = match prepared {
-            // The columns' types have changed meanwhile: it is made again.
-            Ok(Ok(Ok(ready))) if !ready.sink.fits(&shape.columns) => return,
-            Ok(Ok(Ok(ready))) => {
-                tracing::info!(cursor = self.config.name, rule = ready.shape.rule.as_str(), "relay ready");
-                self.ready = Some(Arc::new(ready.with_shape(shape)));
-                self.learned = Learned::new(&self.config);
-                self.unchecked = true;
-                self.unready = None;
-                self.first_look = None;
-                self.halted = false;
-                engine.set_ready(&self.config.name);
-                // Those that answer one by one are rarely many at a time.
-                if !self.config.sink.one_by_one() {
-                    engine.warm();
-                }
-                return;
-            }
-            Ok(Ok(Err(unready))) => unready,
-            Ok(Err(error)) => Unready::from(&error),
-            Err(error) => Unready::panicked(&error),
-        };
-        let pause = if matches!(unready, Unready::Waiting) { Duration::from_millis(20) } else { RECHECK };
-        self.not_before = Instant::now() + pause;
-        self.not_ready(engine, &unready).await;
-    }
-
-    /// Says why it cannot run.
-    pub(in crate::relay) async fn not_ready(&mut self, engine: &Engine, unready: &Unready) {
-        let news = self.unready.as_ref() != Some(unready);
-        self.unready = Some(unready.clone());
-        let first = self.first_look.clone().map(|first| first.after(self.seen.clone()));
-        prepare::not_ready(engine, &self.config, unready, first.as_ref(), news).await;
-    }
-
     /// Whether it is halted. From time to time the secrets' files are read: one that has changed ends the halt, which
     /// preparing again finds out.
     pub(in crate::relay) fn is_halted(&mut self, ready: &PreparedStream, standing: &Standing) -> bool {
@@ -254,61 +177,9 @@ impl Member {
         standing.change && rested
     }
 
-    /// Whether nothing is to be done before the newest row or the cursor's standing changes.
-    pub(in crate::relay) fn rests(&self, look: &Look) -> bool {
-        let Some(ready) = &self.ready else { return false };
-        let Some(standing) = look.standing(&self.config.name) else { return false };
-        // Rows that wait to be sent again are no reason for a turn before their time, and their time comes.
-        if self.busy || standing.change || standing.in_flight || standing.redrive && self.learned.resends_wait() {
-            return false;
-        }
-        // A short memory ends before the group would look again.
-        if look.is_behind(standing) && self.quiet_for(standing, look).is_some_and(|quiet| quiet.lasts < idle::FULL) {
-            return false;
-        }
-        let stands = standing.paused || ready.stands_still(standing.halted.as_ref());
-        stands || !self.is_wanted(ready, standing, look)
-    }
-
-    /// The memory of a turn that found nothing, when it is of what the look shows.
-    fn quiet_for(&self, standing: &Standing, look: &Look) -> Option<&Quiet> {
-        let (position, newest) = (standing.position.as_ref(), look.newest_for(standing));
-        self.quiet.as_ref().filter(|quiet| quiet.is_of(position, newest))
-    }
-
-    /// Tells the turn that is running whether it is still wanted.
-    pub(in crate::relay) fn tell(&self, ready: &PreparedStream, standing: &Standing, look: &Look) {
-        let moves =
-            changed_order::goes_back(standing, &ready.shape) || shards::follows(ready, standing, look).is_some();
-        let moves = moves || self.unchecked;
-        let late = standing.redrive || look.late.contains(&standing.name);
-        let wanted = standing.change || standing.in_flight || late || moves || look.is_behind(standing);
-        self.needless.store(!wanted, Relaxed);
-    }
-
-    /// Whether there is something for a turn.
-    pub(in crate::relay) fn is_wanted(&self, ready: &PreparedStream, standing: &Standing, look: &Look) -> bool {
-        let quiet = self.quiet_for(standing, look).is_some_and(|quiet| quiet.until > Instant::now());
-        let unread = look.is_behind(standing) && !quiet;
-        let back = changed_order::goes_back(standing, &ready.shape);
-        let redrives = standing.redrive && !self.learned.resends_wait();
-        let late = redrives || look.late.contains(&standing.name);
-        late || unread || back || self.unchecked || shards::follows(ready, standing, look).is_some()
-    }
-
     /// Whether another replica moved its cursor last.
     pub(in crate::relay) fn is_anothers(&self, engine: &Engine, standing: &Standing) -> bool {
         standing.advanced_by.as_ref().is_some_and(|by| *by != engine.replica)
-    }
-
-    /// Whether a turn is begun for nothing but rows up to the table's newest.
-    pub(in crate::relay) fn begins_plainly(&self, ready: &PreparedStream, standing: &Standing, look: &Look) -> bool {
-        let other = look.late.contains(&standing.name)
-            || standing.change
-            || standing.redrive
-            || standing.in_flight
-            || self.unchecked;
-        !other && ready.config.shard.is_none() && !changed_order::goes_back(standing, &ready.shape)
     }
 
     /// Whether its cursor is another replica's to move, and nothing else is to be done here.

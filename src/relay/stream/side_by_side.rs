@@ -8,28 +8,24 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::task::{JoinError, JoinSet};
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::batch::Batch;
 use crate::position::Position;
-use crate::relay::engine::disposition::{ForRelay, at_stop};
-use crate::relay::setup::lane_memory::Lane;
 use crate::relay::setup::prepared::PreparedStream;
 use crate::relay::stream::lane_recorder::LaneRecorder;
 use crate::relay::stream::lanes::LaneQueues;
-use crate::relay::stream::publish_decision::in_doubt;
 use crate::relay::stream::read_ahead::Rows;
 use crate::relay::stream::turn_buffer::Kept;
 use crate::relay::stream::withheld::Parked;
-use crate::sink::{Class, Failure, Mode, Published, Subject};
+use crate::sink::{Failure, Mode, Published};
 use crate::source::fetch::Room;
 
-/// When so many lanes fail one after the other, and no message is accepted between them, the receiver is out.
-const OUTAGE: usize = 5;
 /// While fewer lanes than may be sent have rows, reading goes on; behind so many rows of each it ends.
 const ROWS_OF_A_LANE: usize = 20;
 
+mod answer;
 mod ended;
 mod once;
 
@@ -220,64 +216,6 @@ impl<'a> SideBySide<'a> {
             let (ready, mode) = (Arc::clone(self.ready), self.mode);
             self.sending.spawn(async move { (row, send(&ready, mode, &message).await) });
         }
-    }
-
-    fn joined(&mut self, ended: Result<(usize, Published), JoinError>, kept: &Kept) {
-        match ended.map_err(JoinError::try_into_panic) {
-            Ok((row, published)) => self.ended(row, published, kept),
-            Err(Ok(panic)) => std::panic::resume_unwind(panic),
-            // The process ends.
-            Err(Err(_)) => {}
-        }
-    }
-
-    fn ended(&mut self, row: usize, published: Published, kept: &Kept) {
-        self.flying.remove(&row);
-        let Some((batch, at)) = kept.locate(row) else { return };
-        let (lane, now) = (self.lanes.lane(row).clone(), Instant::now());
-        if published.acknowledged > 0 {
-            self.recorder.acknowledged(row, batch.position(at));
-            self.lanes.acknowledged(row);
-            self.ready.waiting.accepted(&lane, self.several(), now);
-            return;
-        }
-        if let Some(failure) = in_doubt(&published).filter(|_| self.once) {
-            self.doubtful(row, batch.position(at), failure.clone());
-            let next = once::for_next(failure);
-            let failing = self.ready.waiting.doubtful(&lane, &batch.message(at), next.clone(), now);
-            return self.waits(row, &lane, next, failing);
-        }
-        self.lanes.failed(row);
-        let Some(failure) = published.stopped else { return };
-        let failing = self.ready.waiting.failed(&lane, &batch.message(at), failure.clone(), now);
-        self.waits(row, &lane, failure, failing);
-    }
-
-    /// The lane of a row waits for its next attempt.
-    fn waits(&mut self, row: usize, lane: &Lane, failure: Failure, failing: usize) {
-        let until = self.ready.waiting.of(lane).map(|waiting| waiting.until());
-        self.next_attempt = self.next_attempt.into_iter().chain(until).min();
-        self.failures.insert(row);
-        if self.whole.is_none() && self.is_about_all(&failure, failing) {
-            self.whole = Some((row, failure));
-        }
-    }
-
-    /// Whether a failure is about the receiver as a whole; so many lanes have failed since it accepted a message.
-    fn is_about_all(&self, failure: &Failure, failing: usize) -> bool {
-        match failure.class {
-            Class::Retry => {
-                let throttles = failure.retry_after.is_some() || failure.subject == Subject::TooMany;
-                throttles || failure.is_outage() && failing >= self.several()
-            }
-            Class::Fatal => at_stop(failure).relay == ForRelay::Halts,
-            Class::Poison => false,
-        }
-    }
-
-    /// How many lanes fail when the receiver is out.
-    fn several(&self) -> usize {
-        if self.ready.lane.is_some() { OUTAGE.min(self.in_flight) } else { 1 }
     }
 
     /// Whether there was no time to send all that could be sent.

@@ -9,8 +9,7 @@ use tracing::Instrument as _;
 
 use crate::cursor::RestsOn;
 use crate::cursor::parked::ParkedKeys;
-use crate::database::Error;
-use crate::pace::{self, Backoff, Patience};
+use crate::pace::{Backoff, Patience};
 use crate::position::Position;
 use crate::relay::Guarantee;
 use crate::relay::engine::Engine;
@@ -19,45 +18,17 @@ use crate::relay::engine::open_since::OpenSince;
 use crate::relay::setup::prepared::PreparedStream;
 use crate::relay::stream::learned::Learned;
 use crate::relay::stream::outcome::{Timings, TurnError, TurnOutcome};
-use crate::relay::stream::read_ahead::{Ahead, Chain, Plan};
+use crate::relay::stream::read_ahead::Chain;
 use crate::relay::stream::turn::Turn;
 use crate::relay::stream::turn_trace::{self, TurnTrace};
 use crate::source::Rule;
-use crate::source::fetch::FetchError;
 use crate::source::watcher::Sighting;
 
-/// A task that stays for rows that come in a moment waits no longer than this: it hears no hint.
-const SOON: Duration = Duration::from_millis(20);
+mod look;
+mod next;
 
-/// What the relay should do after its turns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
-    /// Look again.
-    Look,
-    /// Nothing was there.
-    Quiet,
-    /// Not before this pause is over.
-    After(Duration),
-    /// Rows were there, and more may come: not before this pause is over, or a hint comes.
-    Pause(Duration),
-    /// Stand still until the cursor's standing changes.
-    Halted,
-    /// The table is not what it was: read the catalog again.
-    Catalogue,
-    /// Something that its checks cover is not as they found it: make them again, after this pause.
-    Recheck(Duration),
-}
-
-/// Whether this task goes on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::relay) enum Then {
-    /// It ends.
-    End,
-    /// The next turn begins at once: rows are left, or it goes on behind a change or a refused row.
-    Again,
-    /// Rows were there, so that there will be more in a moment, usually.
-    Soon,
-}
+pub use next::Next;
+pub(in crate::relay) use next::Then;
 
 /// What the look that found something to do gives to the first turn.
 #[derive(Debug)]
@@ -279,154 +250,4 @@ impl Worker<'_> {
             _ => unrecorded.not_advanced(cursor, rows),
         }
     }
-
-    /// Looks for the turn that follows at once.
-    async fn look_again(&mut self) -> Result<Option<Sighting>, TurnError> {
-        Ok(Some(match &mut self.chain.ahead {
-            Some(ahead) => bounded(self.engine, ahead.sighting()).await?,
-            None => self.engine.watcher.scan(&self.ready.shape).await?,
-        }))
-    }
-
-    /// After a moment, reads on behind the last turn; none when nothing comes, or when others need the connections more.
-    async fn look_soon(&mut self) -> Result<Option<Sighting>, TurnError> {
-        loop {
-            tokio::select! {
-                () = tokio::time::sleep(self.pause().min(SOON)) => {}
-                () = self.engine.stop.cancelled() => return Ok(None),
-            }
-            let is_wanted = !self.engine.is_crowded() && !self.ready.is_superseded();
-            let Some(after) = self.chain.stands_at.clone().filter(|_| is_wanted) else { return Ok(None) };
-            self.chain.permits = self.engine.permits(false).await?;
-            let (most, learned) = (self.learned.row_limit, self.learned);
-            let swept = self.chain.swept.clone();
-            let plan = Plan { after: Some(after), swept, known: None, most, sighting: None, learned };
-            let ahead = self.chain.ahead.insert(Ahead::start(self.engine, self.ready, plan));
-            let sighting = bounded(self.engine, ahead.sighting()).await?;
-            self.seen = sighting.clone();
-            // The lock costs a transaction id: it is taken on trust only where rows have come again and again.
-            if self.patience.trusts() || bounded(self.engine, ahead.found()).await? {
-                return Ok(Some(sighting));
-            }
-            self.chain.ahead = None;
-            self.chain.permits.clear();
-            if !self.patience.missed() {
-                return Ok(None);
-            }
-        }
-    }
-
-    /// Rows that come now are likely to be followed by more, which a task that stays can see sooner.
-    fn stays(&self) -> (Next, Then) {
-        let config = &self.ready.config;
-        let one_by_one = config.sink.one_by_one() || config.guarantee == Guarantee::AtMostOnce;
-        let pause = self.pause();
-        if one_by_one || self.ready.sink.min_interval().is_some() {
-            (Next::Look, Then::End)
-        } else if pause > SOON {
-            (Next::Pause(pause), Then::End)
-        } else if self.sparse {
-            (Next::Look, Then::End)
-        } else {
-            (Next::Look, Then::Soon)
-        }
-    }
-
-    /// What follows from a turn.
-    async fn judge(&mut self, outcome: TurnOutcome, sighting: &Sighting) -> (Next, Then) {
-        match outcome {
-            TurnOutcome::Busy => (Next::After(pace::standby(&self.ready.config.poll, fastrand::f64())), Then::End),
-            TurnOutcome::Paused => (Next::Look, Then::End),
-            TurnOutcome::Early(pause) => (Next::After(pause), Then::End),
-            TurnOutcome::Halted => (Next::Halted, Then::End),
-            TurnOutcome::Idle => (Next::Quiet, if self.patience.wasted() { Then::Soon } else { Then::End }),
-            TurnOutcome::Moved { number, position } => {
-                let position = position.map_or_else(|| "before every row".to_owned(), |position| position.to_string());
-                tracing::info!(cursor = self.ready.config.name, number, position, "operator's change applied");
-                (Next::Look, Then::Again)
-            }
-            TurnOutcome::Resumed { .. } => (Next::Look, Then::Again),
-            TurnOutcome::Relayed { rows, more } => self.relayed(rows, more).await,
-            TurnOutcome::Foreign => (Next::Recheck(Duration::from_secs(1)), Then::End),
-            TurnOutcome::Partitions { known, found } => (self.repartitioned(known, found).await, Then::End),
-            TurnOutcome::Searching { rows, suspects, failure } => {
-                tracing::warn!(
-                    cursor = self.ready.config.name,
-                    rows,
-                    suspects,
-                    code = failure.code,
-                    error = failure.message,
-                    "a row was refused, and its batch with it: publishing one by one until it stands alone"
-                );
-                (Next::Look, Then::Again)
-            }
-            TurnOutcome::Buried { failure, message_id, .. } => {
-                tracing::error!(
-                    cursor = self.ready.config.name,
-                    message_id,
-                    code = failure.code,
-                    error = failure.message,
-                    hint = failure.hint,
-                    "row dead-lettered"
-                );
-                self.recovered().await;
-                (Next::Look, self.at_once())
-            }
-            TurnOutcome::Redriven { rows, failure, message_id } => {
-                (self.redriven(rows, failure, message_id.as_deref()).await, Then::End)
-            }
-            TurnOutcome::Regressed { observed_at, clock } => (self.regressed(observed_at, clock, sighting), Then::End),
-            TurnOutcome::Abandoned { rows, by } => (self.abandoned(rows, &by), Then::Again),
-            TurnOutcome::Unknown { rows, failure, message_id } => {
-                (self.doubtful(rows, &failure, message_id).await, Then::End)
-            }
-            TurnOutcome::LaneWaits { rows, pause, failure, message_id } => {
-                self.lane_waits((rows, pause), &failure, message_id.as_deref()).await
-            }
-            TurnOutcome::Stalled { rows, failure, message_id } => {
-                if rows > 0 {
-                    self.accepted().await;
-                }
-                (self.stalled(&failure, message_id.as_deref()).await, Then::End)
-            }
-        }
-    }
-
-    /// Rows were passed as dead letters, perhaps, as one is that a turn ends at. They are looked for only while the circuit is closed.
-    async fn passed_letters(&mut self, has_letters: bool) {
-        if has_letters && !self.ready.status.circuit_open() {
-            self.recovered().await;
-        }
-    }
-
-    async fn relayed(&mut self, rows: usize, more: bool) -> (Next, Then) {
-        tracing::debug!(cursor = self.ready.config.name, rows, more, "turn");
-        // A turn that was cut before its first row has not asked the receiver.
-        if rows > 0 {
-            self.recovered().await;
-        }
-        if more {
-            return (Next::Look, self.at_once());
-        }
-        self.patience.relayed();
-        self.stays()
-    }
-
-    /// The pause before the next turn while rows come all the time.
-    fn pause(&self) -> Duration {
-        let behind = self.seen.clock().since(self.seen.horizon.at);
-        self.learned.lead.pause(&self.ready.config.poll, behind)
-    }
-
-    /// With a rate, the next row must wait for its time.
-    pub(in crate::relay) fn at_once(&self) -> Then {
-        if self.ready.sink.min_interval().is_none() { Then::Again } else { Then::End }
-    }
-}
-
-/// Bounds waiting for a reading by this process's clock: a server that hangs keeps its connection alive and never answers.
-async fn bounded<T>(engine: &Engine, reading: impl Future<Output = Result<T, FetchError>>) -> Result<T, TurnError> {
-    let limit = engine.call_deadline;
-    let late = |_| TurnError::from(Error::Timeout(limit));
-    Ok(tokio::time::timeout(limit, reading).await.map_err(late)??)
 }
