@@ -15,7 +15,6 @@ use super::lock::LockedCursor;
 use super::order::UNHALT;
 use super::position;
 use crate::database::Error;
-use crate::late::Opened;
 use crate::position::{Position, Timestamp};
 
 const CARRY_OUT: &str = include_str!("sql/change_carry_out.sql");
@@ -100,6 +99,12 @@ impl CursorChange {
         }
     }
 
+    /// Whether it passes the next message of a cursor that stands here.
+    #[must_use]
+    pub fn is_skip_at(&self, position: Option<&Position>) -> bool {
+        self.adopt.is_none() && self.from.as_ref().is_some_and(|from| from.as_ref() == position)
+    }
+
     /// Where the cursor stands after it.
     fn end(&self, position: Option<&Position>) -> Option<Position> {
         let met = self.from.as_ref().is_none_or(|from| from.as_ref() == position);
@@ -112,8 +117,8 @@ impl CursorChange {
 pub struct Sweeping<'a> {
     /// The number of the column by which they are found; none where they are not.
     pub column: Option<i16>,
-    /// What was seen of them before the move; none when they could not be looked for.
-    pub opened: Option<&'a Opened>,
+    /// The snapshot up to which they were looked for before the move; without one, that of the move counts.
+    pub snapshot: Option<&'a str>,
     /// Those that were seen.
     pub late: Option<&'a LateRows<'a>>,
 }
@@ -141,7 +146,7 @@ impl LockedCursor {
             adopt.map(|adoption| std::iter::once(adoption.root).chain(adoption.relations.iter().copied()).collect());
         let partitions = adopt.and_then(|adoption| adoption.partitions);
         let moved = end != self.position;
-        let snapshot = sweeping.opened.map(|opened| opened.snapshot.as_str());
+        let snapshot = sweeping.snapshot;
         // What it knows of late rows holds for the same relations only.
         let same = adopt.is_none_or(|adoption| self.has_known(adoption));
         let keeps = snapshot.is_none() && same && self.swept.is_some() && self.is_behind(end.as_ref());
@@ -178,7 +183,7 @@ impl LockedCursor {
             // A replica that had not seen the new catalog yet may have halted again since the change was written.
             self.connection.execute(UNHALT, &[&self.name, &None::<&str>, &Adoption::CURES.as_slice()]).await?;
         }
-        self.connection.execute(NOTE, &[&by, &self.name, &change.number, &moved]).await?;
+        self.connection.execute(NOTE, &[&by, &self.name, &change.number, &moved, &created_at, &id]).await?;
         self.connection.batch_execute("COMMIT").await?;
         self.connection.give_back();
         Ok(end)
@@ -240,6 +245,8 @@ mod tests {
         let adopt = Adoption { number: 1, identity, root: 7, relations: own.clone(), partitions: None };
         let adopting = CursorChange { adopt: Some(adopt), ..change(Some(None)) };
         assert!(adopting.fits(true, mine) && adopting.fits(false, mine));
+        assert!(change(Some(None)).is_skip_at(None) && !change(Some(None)).is_skip_at(at(1).as_ref()));
+        assert!(!adopting.is_skip_at(None), "what it knows of late rows is not replaced");
         let other = BTreeSet::from([7]);
         for facts in [
             facts("{\"table\": \"u\", \"sink\": \"kafka\"}", 7, &own),

@@ -226,6 +226,8 @@ pub struct History {
     lowest: Option<Timestamp>,
     /// The first scan that saw a holder of which no bound is known, by transaction and by process.
     unknown: HashMap<String, Timestamp>,
+    /// The first scan that saw each holder, where `max_hold` ends the wait for it.
+    seen: HashMap<String, Timestamp>,
 }
 
 /// What a scan has to be read against.

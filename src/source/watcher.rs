@@ -108,7 +108,8 @@ impl Watcher {
         let again: Vec<usize> = (0..shapes.len()).filter(|&index| horizons[index].rescan).collect();
         if !again.is_empty() {
             let new: Vec<&Shape> = again.iter().map(|&index| shapes[index]).collect();
-            let held = again.iter().flat_map(|&index| &horizons[index].held_by);
+            let held =
+                again.iter().flat_map(|&index| horizons[index].held_by.iter().chain(&horizons[index].passed_over));
             let mut pids: Vec<i32> = held.filter_map(|held| held.holder.pid).collect();
             pids.sort_unstable();
             pids.dedup();

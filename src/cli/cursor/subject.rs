@@ -35,7 +35,7 @@ impl Subject {
         let session = crate::cli::schema_session(&config, "cursor").await?;
         let relay = config.relays[0].clone();
         let shape = match prepare::shape(&session, &relay.source).await? {
-            Ok(shape) => Shape { shard: relay.shard.clone(), ..shape },
+            Ok(shape) => Shape { shard: relay.shard.clone(), ..shape }.waiting_for_all(),
             Err(Unready::Wrong { message, hint, .. }) => anyhow::bail!("{message}. {hint}"),
             Err(Unready::Waiting) => anyhow::bail!("the table cannot be read yet: try again"),
         };
@@ -104,10 +104,10 @@ pub(super) fn at_place(position: Option<&Position>) -> String {
     position.map_or_else(|| place(None), |_| format!("at {}", place(position)))
 }
 
-/// A position for programs.
+/// A position for programs and for notes, which PostgreSQL reads.
 pub(super) fn json(position: Option<&Position>) -> serde_json::Value {
     position.map_or(
         serde_json::Value::Null,
-        |position| serde_json::json!({ "created_at": position.created_at.to_string(), "id": position.id }),
+        |position| serde_json::json!({ "created_at": position.created_at.noted(), "id": position.id }),
     )
 }

@@ -20,7 +20,7 @@ use crate::relay::setup::prepare;
 use crate::source::shape::Shape;
 use crate::source::shard::Shard;
 use crate::source::watcher::Watcher;
-use crate::source::{Rule, family, span, sweep};
+use crate::source::{self, Rule, family, span, sweep};
 
 const LOOK: Duration = Duration::from_millis(50);
 /// How long the horizon is held at a time, and how long it may go on in between: replicas look several times a second.
@@ -84,7 +84,7 @@ pub async fn reshard(
 ) -> anyhow::Result<Resharded> {
     let Some(first) = relays.first() else { return Ok(Resharded::Already) };
     let shape = match prepare::shape(session, &first.source).await? {
-        Ok(shape) => Arc::new(shape),
+        Ok(shape) => Arc::new(shape.waiting_for_all()),
         Err(Unready::Wrong { message, hint, .. }) => anyhow::bail!("{message}. {hint}"),
         Err(Unready::Waiting) => anyhow::bail!("the table cannot be read yet: try again"),
     };
@@ -200,8 +200,9 @@ impl Handover<'_> {
             anyhow::ensure!(
                 Instant::now() < self.until,
                 "cursor {behind} has not read what lies before the others' positions, or has rows that came late or are redriven to \
-                 send: is a replica with the former configuration running, and is it well (`outbox-relay cursor why {behind}`)? \
-                 Nothing has changed"
+                 send: is a replica with the former configuration running, and is it well (`outbox-relay cursor why {behind}`)?{} \
+                 Nothing has changed",
+                self.hurried()
             );
             tokio::time::sleep(RESTS).await;
         }
@@ -210,7 +211,9 @@ impl Handover<'_> {
     /// Waits, while the horizon is held, until no cursor has a row to read that lies before where another stands, and has
     /// locked them then.
     async fn settles(&self, session: &Session, holder: &Session) -> anyhow::Result<Settled> {
-        let until = (Instant::now() + HOLDS).min(self.until);
+        // Its own transaction must not be one that replicas do not wait for any longer.
+        let holds = self.max_hold().map_or(HOLDS, |longest| HOLDS.min(longest / 2));
+        let until = (Instant::now() + holds).min(self.until);
         let relay = &self.relays[0].relay;
         loop {
             // From the first look on, so that later ones know who has come since.
@@ -308,6 +311,23 @@ impl Handover<'_> {
              it, or let the relay read on without it, and run it again. Nothing has changed"
         );
         Ok(())
+    }
+
+    /// Why there may have been too little time for that.
+    fn hurried(&self) -> &'static str {
+        match self.max_hold() {
+            Some(longest) if longest / 2 < HOLDS => {
+                " Replicas wait for this command for half of max_hold at a time: a longer one, for as long as this takes, may help."
+            }
+            Some(_) | None => "",
+        }
+    }
+
+    fn max_hold(&self) -> Option<Duration> {
+        match &self.relays[0].source {
+            source::Config::Stream(stream) => stream.max_hold,
+            _ => None,
+        }
     }
 
     /// Waits until nobody can commit a row before this instant any more.

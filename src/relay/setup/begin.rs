@@ -34,7 +34,9 @@ impl FirstLook {
     pub(in crate::relay) fn new(sighting: &Sighting, shape: &Shape) -> Self {
         let horizon = &sighting.horizon;
         // A standby delays rows, and makes none.
-        let held_by = || horizon.held_by.iter().filter(|held| held.why == Why::Transaction);
+        // What was not waited for any longer may commit before the cursor has a snapshot by which it would be found late.
+        let all = || horizon.held_by.iter().chain(&horizon.passed_over);
+        let held_by = || all().filter(|held| held.why == Why::Transaction);
         let bounds = held_by().filter_map(|held| held.bound);
         let lowest = bounds.fold(horizon.observed_at, Timestamp::min);
         let unknown = |held: &&Held| held.bound.is_none();

@@ -4,9 +4,11 @@
 //! stored without. From then on they are letters: delivered like redriven ones, under the cursor's lock and in order among
 //! themselves, or waiting for an operator.
 
+use std::borrow::Cow;
+
 use crate::cursor::dead_letter::LateRows;
 use crate::cursor::{CursorChange, ErrorReport, LockedCursor, Sweeping};
-use crate::database::Fragile;
+use crate::database::{Error, Fragile};
 use crate::late::{LateRow, Opened};
 use crate::position::Position;
 use crate::relay::engine::deadline::within;
@@ -18,6 +20,7 @@ use crate::relay::stream::turn::Turn;
 use crate::relay::{Config, Guarantee, OnLateRow};
 use crate::sink::{Class, Failure};
 use crate::source::fetch::{self, FetchError, Request};
+use crate::source::span;
 use crate::visible::visible;
 
 /// The code of the letters and of the halt.
@@ -41,6 +44,13 @@ const WAITING: ErrorReport<'static> = ErrorReport {
     hint: "Deliver it late by `outbox-relay dead-letter redrive`, or discard it; then `outbox-relay cursor resume`.",
     ..DELIVERED
 };
+
+/// What was seen before a message is skipped.
+struct NextOfSkip {
+    /// A snapshot that sees no row that was not looked for.
+    snapshot: String,
+    is_next: bool,
+}
 
 impl Turn<'_> {
     /// Whether the turn publishes nothing, and is over when they are written down: a policy wants that, or there may be more, and
@@ -85,16 +95,49 @@ impl Turn<'_> {
             return self.advance(cursor, Relayed::late(opened)).await;
         }
         let late = self.late_letters(opened.as_ref());
-        let column = self.ready.shape.sweep;
-        let sweeping = Sweeping { column, opened: opened.as_ref(), late: late.as_ref() };
+        let (mut change, mut snapshot) = (Cow::Borrowed(change), opened.as_ref().map(|opened| opened.snapshot.clone()));
+        if self.ready.shape.passes_over_after().is_some() && change.is_skip_at(cursor.position.as_ref()) {
+            let seen = self.next_of_skip(&cursor, &change).await?;
+            if seen.is_next {
+                snapshot = snapshot.or(Some(seen.snapshot));
+            } else {
+                // As if the cursor had moved.
+                change.to_mut().to.clone_from(&cursor.position);
+            }
+        }
+        let sweeping = Sweeping { column: self.ready.shape.sweep, snapshot: snapshot.as_deref(), late: late.as_ref() };
         let clock = self.sighting.horizon.observed_at;
         if let Some(failure) = self.late_halt(opened.as_ref()) {
             report::halt(self.engine, self.ready, &failure, None).await;
         }
-        let moving = cursor.carry_out(change, clock, sweeping, &self.engine.replica);
+        let moving = cursor.carry_out(&change, clock, sweeping, &self.engine.replica);
         let position = within(self.engine, moving).await?;
         self.recorded_late(opened.as_ref());
         Ok(TurnOutcome::Moved { number: change.number, position })
+    }
+
+    /// Whether the message that is to be skipped still comes next. A transaction that was passed over may have committed rows before it
+    /// since the operator looked, and they would be skipped, too.
+    async fn next_of_skip(&self, cursor: &LockedCursor, change: &CursorChange) -> Result<NextOfSkip, TurnError> {
+        let looking = async {
+            let session = self.engine.probe.session().await?;
+            cursor.server().same_as(&session.server)?;
+            // First the snapshot: what it sees is seen by the look after it, too.
+            let snapshot = session.query_one("SELECT pg_catalog.pg_current_snapshot()::text", &[]).await?.try_get(0)?;
+            let way = (cursor.position.as_ref(), change.to.as_ref());
+            let first = span::between(&session, &self.ready.shape, way, 2).await?.first;
+            Ok::<_, Error>(NextOfSkip { snapshot, is_next: first.is_none() || first == change.to })
+        };
+        let seen = within(self.engine, looking).await?;
+        if !seen.is_next {
+            let (cursor, to) = (&self.ready.config.name, change.to.as_ref().map(ToString::to_string));
+            tracing::warn!(
+                cursor,
+                to,
+                "rows have come before the message that is to be skipped: nothing is passed over"
+            );
+        }
+        Ok(seen)
     }
 
     /// Reads nothing but late rows; none where none are looked for.

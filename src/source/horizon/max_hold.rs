@@ -4,28 +4,37 @@
 //! done only where late rows are found by their transaction (see `src/source/sweep.rs`): whichever snapshot a turn reads with, such a
 //! transaction is in progress in it, or begins later, and its rows are asked for by name.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use super::{Held, History, Horizon, Margin, Why, lowest};
 use crate::position::Timestamp;
 
 impl History {
-    /// Stops waiting for the transactions of the last scan that have held the horizon for longer than `longest`: it rises to what
-    /// the others allow, and they are named in [`Horizon::passed_over`]. A standby is waited for all the same.
-    pub(in crate::source) fn pass_over(&self, horizon: &mut Horizon, longest: Duration, margin: Margin) {
+    /// Stops waiting for the transactions of the last scan that have been open for longer than `longest`: the horizon rises to what the
+    /// others allow, and they are named in [`Horizon::passed_over`]. A standby is waited for all the same. It counts from the
+    /// begin that was read, else from the first scan that saw it: the bound may lie long before.
+    pub(in crate::source) fn pass_over(&mut self, horizon: &mut Horizon, longest: Duration, margin: Margin) {
         let now = horizon.observed_at;
-        let is_over = |held: &Held| held.why == Why::Transaction && now.since(self.since(held, now)) > longest;
-        let (over, held_by): (Vec<Held>, Vec<Held>) =
-            std::mem::take(&mut horizon.held_by).into_iter().partition(is_over);
-        horizon.held_since = held_by.iter().map(|held| self.since(held, now)).fold(now, Timestamp::min);
+        // An instant from before a step cannot be compared with those since.
+        let known = std::mem::take(&mut self.seen);
+        let known = if horizon.stepped_back.is_some() { HashMap::new() } else { known };
+        let (mut over, mut held_by) = (Vec::new(), Vec::new());
+        for held in std::mem::take(&mut horizon.held_by) {
+            let first = held.holder.names().filter_map(|name| known.get(&name)).min().copied().unwrap_or(now);
+            self.seen.extend(held.holder.names().map(|name| (name, first)));
+            let is_over = now.since(held.holder.started.unwrap_or(first)) > longest;
+            if is_over && held.why == Why::Transaction { over.push(held) } else { held_by.push(held) }
+        }
+        let since = |held: &Held| held.bound.or_else(|| self.first_unknown(held)).unwrap_or(now);
+        horizon.held_since = held_by.iter().map(since).fold(now, Timestamp::min);
         horizon.at = lowest(&held_by, now).minus(margin.window).minus(margin.precision);
         (horizon.passed_over, horizon.held_by) = (over, held_by);
     }
 
-    /// Since when it holds the horizon, at least.
-    fn since(&self, held: &Held, now: Timestamp) -> Timestamp {
-        let first = || held.holder.names().filter_map(|name| self.unknown.get(&name)).min().copied();
-        held.bound.or_else(first).unwrap_or(now)
+    /// The first scan that saw a holder of which no bound is known.
+    fn first_unknown(&self, held: &Held) -> Option<Timestamp> {
+        held.holder.names().filter_map(|name| self.unknown.get(&name)).min().copied()
     }
 }
 
@@ -66,13 +75,13 @@ mod tests {
         scan(&mut history, 0, 0, &[], &[]);
         let held = scan(&mut history, 10, 10, &[1], &[]);
         assert_eq!((held.at, pids(&held.held_by), pids(&held.passed_over)), (at(-1), vec![1], vec![]));
-        let held = scan(&mut history, 60, 50, &[1, 2], &[]);
+        let held = scan(&mut history, 70, 60, &[1, 2], &[]);
         assert_eq!((held.at, pids(&held.passed_over)), (at(-1), vec![]), "not longer yet");
-        let passed = scan(&mut history, 61, 1, &[1, 2], &[]);
+        let passed = scan(&mut history, 71, 1, &[1, 2], &[]);
         assert_eq!((pids(&passed.held_by), pids(&passed.passed_over)), (vec![2], vec![1]));
         assert_eq!((passed.at, passed.held_since), (at(9), at(10)), "up to what the second allows");
-        let ended = scan(&mut history, 62, 1, &[], &[]);
-        assert_eq!((ended.at, ended.passed_over, ended.held_since), (at(61), vec![], at(62)));
+        let ended = scan(&mut history, 72, 1, &[], &[]);
+        assert_eq!((ended.at, ended.passed_over, ended.held_since), (at(71), vec![], at(72)));
     }
 
     #[test]
@@ -90,11 +99,21 @@ mod tests {
     }
 
     #[test]
+    fn one_that_came_after_a_long_time_without_a_scan_is_as_young_as_it_is() {
+        let mut history = History::default();
+        scan(&mut history, 0, 0, &[], &[]);
+        let first = scan(&mut history, 500, 500, &[1], &[]);
+        assert_eq!((first.at, pids(&first.held_by), pids(&first.passed_over)), (at(-1), vec![1], vec![]));
+        let second = scan(&mut history, 501, 1, &[1], &[(1, 499)]);
+        assert_eq!((second.at, pids(&second.passed_over)), (at(498), vec![]), "its begin was read");
+    }
+
+    #[test]
     fn after_a_step_of_the_clock_it_is_waited_for_as_if_it_had_just_come() {
         let mut history = History::default();
         scan(&mut history, 100, 0, &[], &[]);
         scan(&mut history, 110, 10, &[1], &[]);
-        assert_eq!(pids(&scan(&mut history, 170, 60, &[1], &[]).passed_over), vec![1]);
+        assert_eq!(pids(&scan(&mut history, 171, 61, &[1], &[]).passed_over), vec![1]);
         let stepped = scan(&mut history, 90, 1, &[1], &[]);
         assert!(stepped.stepped_back.is_some() && stepped.passed_over.is_empty(), "{stepped:?}");
         assert_eq!(pids(&scan(&mut history, 151, 61, &[1], &[]).passed_over), vec![1]);

@@ -159,3 +159,33 @@ async fn storm_of_long_transactions_that_are_passed_over_loses_no_row() {
     assert!(late > 0, "no transaction of the storm was passed over");
     assert_eq!(both, Vec::<&String>::new(), "delivered, and late after that");
 }
+
+// Guarantee: late.max-hold
+#[tokio::test]
+async fn skip_passes_no_row_that_a_passed_over_transaction_commits_before_the_message() {
+    let database = database().await;
+    let owner = swept(&database).await;
+    let relay = waiting("1s").replacen("[relay.sink", "[relay.turn]\nmax_row_bytes = \"64KiB\"\n[relay.sink", 1);
+    let text = toml(&database, "relay_stats", None, &relay);
+    let process = Process::spawn(&text, &["run"]);
+    run(&owner, INSERT).await;
+    prints(&process, &["1"]).await;
+    let (writer, other) = (database.connect("app").await, database.connect("app").await);
+    run(&writer, &format!("BEGIN; {INSERT}")).await;
+    run(&other, "INSERT INTO public.bookings (payload) VALUES (repeat('p', 100000))").await;
+    let why = async || outbox_relay(&text, &["cursor", "why", "late"]).await.1;
+    eventually(PATIENCE, async || why().await.contains("halted at message 3")).await;
+    process.signal(Signal::KILL);
+
+    // The operator looks before the transaction ends, and a turn carries the skip out after that.
+    let (code, _, log) = outbox_relay(&text, &["cursor", "skip", "late", "--yes", "--no-wait"]).await;
+    assert_eq!(code, Some(0), "{log}");
+    run(&writer, "COMMIT").await;
+    let again = Process::spawn(&text, &["run"]);
+    prints(&again, &["2"]).await;
+    let (code, _, log) = outbox_relay(&text, &["cursor", "skip", "late", "--id", "3", "--yes"]).await;
+    assert_eq!(code, Some(0), "{log}");
+    run(&other, INSERT).await;
+    prints(&again, &["2", "4"]).await;
+    assert_eq!(late_rows(&owner).await, 0);
+}
