@@ -50,7 +50,7 @@ pub struct Recorded {
 /// A move of the position.
 #[derive(Clone, Copy, Debug)]
 pub struct Move<'a> {
-    /// Where it stands.
+    /// Where it stands; none is before every row.
     pub from: Option<&'a Position>,
     /// Where it stands afterwards.
     pub to: &'a Position,
@@ -75,14 +75,11 @@ impl Recorded {
             }
             goes_on
         });
-        if let (Some(from), Some(passed)) = (from, passed) {
+        if let Some(passed) = passed {
             let slice = open.take();
-            let begun = slice.unwrap_or_else(|| Slice {
-                after: from.clone(),
-                up_to: from.clone(),
-                begun: now,
-                reads,
-                sums: Sums::default(),
+            let begun = slice.unwrap_or_else(|| {
+                let from = from.cloned().unwrap_or(Position { created_at: Timestamp::NEG_INFINITY, id: None });
+                Slice { after: from.clone(), up_to: from, begun: now, reads, sums: Sums::default() }
             });
             let mut slice = Slice { up_to: to.clone(), ..begun };
             slice.sums.merge(passed);

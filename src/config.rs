@@ -15,6 +15,7 @@ use crate::telemetry::traces;
 use crate::{admin, database, intake as http_intake, relay};
 
 mod admin_section;
+mod audit_section;
 mod delivers;
 mod environment;
 mod filter;
@@ -102,8 +103,8 @@ pub struct Config {
     pub grace: Duration,
     /// `[retention]`.
     pub retention: crate::retention::Config,
-    /// `[audit] enabled`: what relays pass is recorded, and compared with the table.
-    pub audit: bool,
+    /// `[audit]`: what relays pass is recorded, and compared with the table.
+    pub audit: relay::Audit,
     /// Every `[[relay]]`, in the file's order, once for each of its shards; may be empty, because some commands need none.
     pub relays: Vec<relay::Config>,
 }
@@ -250,7 +251,7 @@ fn build(root: &TomlTable, environment: &Environment, kinds: &Kinds, report: &Re
     let grace = root.section("shutdown").read("grace", value::duration(seconds(1)..=seconds(600)));
 
     let retention = retention::read(&root.section("retention"));
-    let audit = root.section("audit").read("enabled", value::boolean).unwrap_or(true);
+    let audit = audit_section::read(&root.section("audit"), retention.dead_letters);
     let around = relay_section::Surroundings {
         cluster: kafka.as_ref(),
         has_cluster: kafka_section.is_present(),

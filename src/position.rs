@@ -10,6 +10,7 @@ use std::time::Duration;
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 
 mod document;
+mod noted;
 
 pub use document::utc;
 

@@ -15,5 +15,6 @@ pub mod supervisor;
 pub use self::stream::auditor::run as audit;
 
 pub use self::config::{
-    Config, Guarantee, Lanes, OnConfigChange, OnLateRow, OnPoison, OnUnknown, Parking, Start, TurnConfig,
+    Audit, Config, Guarantee, Lanes, OnConfigChange, OnLateRow, OnPoison, OnUnknown, Parking, Start, TurnConfig,
+    Unaudited,
 };

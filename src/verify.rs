@@ -1,4 +1,5 @@
-//! Compares what a table has with what its topic has, id by id.
+//! Compares what a table has with what its topic has, id by id; or, whatever the sink, with what the relay has recorded that it passed
+//! ([`passed`]).
 //!
 //! Promise: an id that differs is named, and an id that is named differs: each is looked at once more by itself before it is
 //! reported. Positions are read first, then the table up to them, then the topic's ends, then the topic up to these: what is in
@@ -20,6 +21,7 @@ pub mod history;
 mod judge;
 pub mod operations;
 pub mod order;
+pub mod passed;
 pub mod record;
 pub mod repair;
 pub mod report;
@@ -28,6 +30,7 @@ pub mod sketch;
 pub mod topic;
 
 pub use history::Cursors;
+pub use passed::Recordings;
 pub use report::{Difference, Report};
 
 /// What is compared.
@@ -71,6 +74,14 @@ pub struct Range {
     pub since: Timestamp,
     /// Before this.
     pub until: Timestamp,
+}
+
+impl Range {
+    /// Whether rows of this instant are in it.
+    #[must_use]
+    pub fn has(&self, at: Timestamp) -> bool {
+        self.since <= at && at < self.until
+    }
 }
 
 /// Why it could not be compared.

@@ -56,7 +56,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "telemetry",
         ],
     ),
-    ("verify", &["position", "database", "cursor", "source", "sink", "relay"]),
+    ("verify", &["position", "late", "audit", "database", "cursor", "source", "sink", "relay"]),
     ("listener", &[]),
     (GARBLED, &[]),
     ("retention", &["position", "database", "cursor", "source", "relay"]),
@@ -93,6 +93,7 @@ const GARBLED: &str = "garbled";
 
 const PURE: &[&str] = &[
     "position.rs",
+    "position/noted.rs",
     "message.rs",
     "batch.rs",
     "late.rs",
@@ -111,7 +112,10 @@ const PURE: &[&str] = &[
     "metrics/stage.rs",
     "verify/decide.rs",
     "verify/operations.rs",
+    "verify/operations/steps.rs",
     "verify/order.rs",
+    "verify/passed/coverage.rs",
+    "verify/passed/gone.rs",
     "verify/sketch.rs",
     "visible.rs",
 ];

@@ -113,6 +113,16 @@ fn slice_ends_after_a_minute_or_five_thousand_rows() {
 }
 
 #[test]
+fn first_turn_of_a_cursor_is_recorded_from_before_every_row() {
+    let (now, passed) = (Timestamp::from_pg_micros(0), sums(1..=3));
+    let first = Recorded::of(None, Move { from: None, to: &at(3), reads: 7, passed: Some(&passed), now });
+    let slice = first.open.expect("it goes on");
+    assert_eq!(slice.after, Position { created_at: Timestamp::NEG_INFINITY, id: None });
+    assert_eq!((&slice.up_to, &slice.sums), (&at(3), &passed));
+    assert_eq!(Slice::from_bytes(&slice.to_bytes()), Some(slice));
+}
+
+#[test]
 fn bytes_of_another_version_or_cut_ones_are_no_slice() {
     let slice = Slice {
         after: Position { id: None, ..at(1) },

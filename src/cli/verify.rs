@@ -13,10 +13,12 @@ use crate::position::Timestamp;
 use crate::verify::record::Place;
 use crate::verify::topic::Watch;
 use crate::verify::{Error, Range, Report, Subject, repair};
+use side::Side;
 
 mod follow;
 mod printed;
 mod progress;
+mod side;
 mod subject;
 
 /// Limits of its session: pages are read by statements of seconds.
@@ -36,14 +38,17 @@ Examples:
 
 It compares the rows that the relay's cursors have passed with the records of its topic, and names every id that differs: \
 not_delivered, not_in_topic, out_of_order, not_in_table (rolled back, or deleted) or twice. Rows after the position are not due; \
-dead letters and rows that an operator passed over are counted apart.
+rows that are still to come late, dead letters and rows that an operator passed over are counted apart.
+
+A relay of another sink is compared, by its name, with what its cursors have recorded that they passed: not_delivered or \
+not_in_table. That is kept for an hour, or for [audit] keep; what cannot be compared is said, and is not equal.
 
 It reads only, with the relay's role and a consumer that joins no group and commits nothing. Only --repair writes: it has the \
 relay publish what the topic lacks, as `outbox-relay dead-letter redrive` does.
 
 --timeout: no limit unless given, because a comparison takes as long as it takes; each answer of a server has limits of its own.
 
-Exit codes: 0 equal; 3 different; 1 could not be compared, or declined; 2 usage, or an unknown relay.")]
+Exit codes: 0 equal; 3 different; 1 could not be compared, or not all of it, or declined; 2 usage, or an unknown relay.")]
 pub struct Args {
     /// The relay; all that publish to Kafka without it
     #[arg(value_name = "RELAY", conflicts_with = "table")]
@@ -142,24 +147,27 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     }
     let (mut reports, mut code) = (Vec::new(), ExitCode::SUCCESS);
     for subject in &subjects {
-        let report = async { compared(&session, subject, range(&session, subject, &args).await?).await };
+        let report = async { compared(&session, subject, range(&session, subject.grace(), &args).await?).await };
         match report.await {
             Ok(report) => reports.push((subject, report)),
             Err(error) if named || session.is_closed() => return Err(error),
             // The others are compared all the same.
             Err(error) => {
-                complain(format_args!("{}: {}", subject.name, super::told(&error)));
+                complain(format_args!("{}: {}", subject.name(), super::told(&error)));
                 code = ExitCode::FAILURE;
             }
         }
     }
-    let (subjects, reports): (Vec<&Subject>, Vec<Report>) = reports.into_iter().unzip();
+    let (subjects, reports): (Vec<&Side>, Vec<Report>) = reports.into_iter().unzip();
     print(&printed::all(&reports, &args))?;
-    if code == ExitCode::SUCCESS && !reports.iter().all(Report::is_equal) {
+    if code == ExitCode::SUCCESS && reports.iter().any(Report::is_different) {
         code = ExitCode::from(super::THRESHOLD);
+    } else if code == ExitCode::SUCCESS && !reports.iter().all(Report::is_equal) {
+        code = ExitCode::FAILURE;
     }
     if args.repair {
-        for (subject, report) in subjects.into_iter().zip(&reports) {
+        for (side, report) in subjects.into_iter().zip(&reports) {
+            let Side::Topic(subject) = side else { continue };
             if let Some(code) = repaired(&mut session, subject, report, &args).await? {
                 return Ok(code);
             }
@@ -174,13 +182,13 @@ async fn session(config: &Config) -> anyhow::Result<Session> {
 }
 
 /// The rows to compare, by the database's clock.
-async fn range(session: &Session, subject: &Subject, args: &Args) -> anyhow::Result<Range> {
+async fn range(session: &Session, grace: Duration, args: &Args) -> anyhow::Result<Range> {
     let now: Timestamp = session.query_one("SELECT pg_catalog.clock_timestamp()", &[]).await?.try_get(0)?;
     let since = match args.since {
         Since::Ago(ago) => now.minus(ago),
         Since::At(at) => at,
     };
-    let newest = now.minus(subject.grace);
+    let newest = now.minus(grace);
     let until = args.until.map_or(newest, |until| until.min(newest));
     if since >= until {
         anyhow::bail!("there is nothing to compare between {since} (--since) and {until} (--until)");
@@ -188,9 +196,9 @@ async fn range(session: &Session, subject: &Subject, args: &Args) -> anyhow::Res
     Ok(Range { since, until })
 }
 
-async fn compared(session: &Session, subject: &Subject, range: Range) -> anyhow::Result<Report> {
+async fn compared(session: &Session, subject: &Side, range: Range) -> anyhow::Result<Report> {
     let watch = Arc::new(Watch::default());
-    let progress = progress::Progress::show(&subject.name, &watch);
+    let progress = progress::Progress::show(subject.name(), &watch);
     let report = subject.compare(session, range, &watch).await;
     drop(progress);
     report.map_err(|error| match error {
@@ -214,9 +222,11 @@ async fn repaired(
     }
     let ids: Vec<&str> = report.missing().map(|found| found.id.as_str()).take(args.limit).collect();
     let more = if missing > ids.len() { ", …" } else { "" };
+    let is_replayed = report.missing().all(|found| found.transaction.is_none());
     complain(format_args!(
-        "{}: {missing} rows would be published, marked as replayed: {}{more}",
+        "{}: {missing} rows would be published, marked as {}: {}{more}",
         report.name,
+        if is_replayed { "replayed" } else { "late" },
         ids.join(", ")
     ));
     let consent = Consent { yes: args.yes, dry_run: args.dry_run };

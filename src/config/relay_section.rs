@@ -14,7 +14,7 @@ use super::{
     delivers, filter, lanes, parking, preset, properties, requests, schedule, shards, sink, source, turn, value,
 };
 use crate::position::Timestamp;
-use crate::relay::{Config, Guarantee, OnConfigChange, OnLateRow, OnPoison, Start};
+use crate::relay::{Audit, Config, Guarantee, OnConfigChange, OnLateRow, OnPoison, Start};
 use crate::secret::Secret;
 use crate::sink::Kind;
 use crate::sink::custom::Kinds;
@@ -41,8 +41,8 @@ pub(super) struct Surroundings<'a> {
     pub(super) has_cluster: bool,
     /// Whether the rule that loses rows may be chosen.
     pub(super) allow_loss: bool,
-    /// `[audit] enabled`.
-    pub(super) audit: bool,
+    /// `[audit]`.
+    pub(super) audit: Audit,
     /// Sinks of the program's own.
     pub(super) kinds: &'a Kinds,
 }

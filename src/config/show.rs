@@ -13,8 +13,8 @@ use super::redact::{self, HIDDEN};
 use super::relay_section::{GUARANTEES, ON_CONFIG_CHANGE, POLICIES};
 use super::units::{print_duration, print_size};
 use super::{
-    Config, filter, lanes, parking, requests, retention, schedule, shards, show_postgres, source, table_name,
-    telemetry, turn,
+    Config, audit_section, filter, lanes, parking, requests, retention, schedule, shards, show_postgres, source,
+    table_name, telemetry, turn,
 };
 use crate::pace;
 use crate::relay::{self, OnConfigChange, OnLateRow, Start};
@@ -105,8 +105,7 @@ pub(super) fn all(config: &Config, secrets: Secrets) -> String {
     lines.section("[shutdown]");
     lines.duration("grace", config.grace);
     retention::write(&mut lines, &config.retention);
-    lines.section("[audit]");
-    lines.raw("enabled", config.audit);
+    audit_section::write(&mut lines, config.audit);
     let mut text = lines.0;
     // Its shards have one section.
     for each in config.relays.iter().filter(|relay| relay.is_first_shard()) {

@@ -1,7 +1,9 @@
-//! What cursors have passed between two places, and waits to be compared with the table, as rows of `outbox.audit_slice`.
+//! What cursors have passed between two places, as rows of `outbox.audit_slice`: they wait to be compared with the table, and then, if they
+//! are kept, for `verify`.
 //!
 //! Promise: a slice is written in the transaction that passes its last row, and what is found late is added to it in the transaction
 //! that makes letters of it: it is found once, by whichever replica. Who compares a slice has it for a while, and another after that.
+//! Of one that is kept, `check_at` is when it may be deleted.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -16,6 +18,10 @@ use super::{position, status};
 use crate::audit::{Recorded, Slice, Sums};
 use crate::database::{Error, Fragile, Loan, Session};
 use crate::position::{Position, Timestamp};
+
+mod reading;
+
+pub use reading::{RecordedSlice, Recording, last_before, recorded};
 
 const END: &str = include_str!("sql/audit_end.sql");
 const TAKE: &str = include_str!("sql/audit_take.sql");
@@ -75,8 +81,30 @@ async fn write(
     cursor: &str,
     Slice { after, up_to, reads, sums, .. }: &Slice,
 ) -> Result<(), tokio_postgres::Error> {
-    let (rows, sums) = (row_count(sums), sums.to_bytes());
-    let reads = i64::try_from(*reads).unwrap_or(i64::MAX);
+    insert(loan, statement, (cursor, *reads), (after, up_to), (row_count(sums), &sums.to_bytes())).await
+}
+
+/// Writes that a turn which did not advance had passed so many rows up to a place: which ones it was is not known.
+pub(super) async fn unnamed(
+    loan: &Fragile,
+    cursor: &str,
+    reads: u64,
+    (from, to): (Option<&Position>, &Position),
+    rows: i64,
+) -> Result<(), Error> {
+    let statement = loan.prepare_cached(END).await?;
+    let before_all = Position { created_at: Timestamp::NEG_INFINITY, id: None };
+    Ok(insert(loan, &statement, (cursor, reads), (from.unwrap_or(&before_all), to), (rows, &[])).await?)
+}
+
+async fn insert(
+    loan: &Fragile,
+    statement: &Statement,
+    (cursor, reads): (&str, u64),
+    (after, up_to): (&Position, &Position),
+    (rows, sums): (i64, &[u8]),
+) -> Result<(), tokio_postgres::Error> {
+    let reads = i64::try_from(reads).unwrap_or(i64::MAX);
     let parameters: [&(dyn ToSql + Sync); 8] =
         [&cursor, &reads, &after.created_at, &after.id, &up_to.created_at, &up_to.id, &rows, &sums];
     loan.execute(statement, &parameters).await.map(drop)
@@ -134,7 +162,7 @@ pub async fn take(session: &Session, cursors: &[&str], lease: Duration) -> Resul
     }))
 }
 
-/// It has been compared, and is again so long after its end; without that never again.
+/// It has been compared, and is looked at again so long after its end; without that it is deleted.
 ///
 /// # Errors
 /// The database's.
@@ -197,12 +225,14 @@ pub async fn found(
     Ok(letters)
 }
 
-/// Deletes slices that could not be compared in time; how many, of which cursor, have never been.
+/// Deletes slices that are kept no more, and those that could not be compared in time unless they are kept for so long, some at a time; how
+/// many of each cursor were never compared.
 ///
 /// # Errors
 /// The database's.
-pub async fn too_old(session: &Session) -> Result<Vec<(String, u64)>, Error> {
-    let rows = session.query(&session.prepare_cached(TOO_OLD).await?, &[]).await?;
+pub async fn too_old(session: &Session, keep: Option<Duration>) -> Result<Vec<(String, u64)>, Error> {
+    let keep = keep.unwrap_or_default().as_secs_f64();
+    let rows = session.query(&session.prepare_cached(TOO_OLD).await?, &[&keep]).await?;
     let count =
         |row: &tokio_postgres::Row| Ok((row.try_get(0)?, u64::try_from(row.try_get::<_, i64>(1)?).unwrap_or(0)));
     rows.iter().map(count).collect::<Result<_, tokio_postgres::Error>>().map_err(Error::from)

@@ -155,8 +155,7 @@ pub async fn lock_orders(client: &Client) -> Result<(), Error> {
 /// The database's.
 pub async fn slices(client: &Client, old: &[Old]) -> Result<i64, Error> {
     let names: Vec<&str> = old.iter().map(|old| old.name.as_str()).collect();
-    let sql = "SELECT pg_catalog.count(*) FROM outbox.audit_slice WHERE cursor = ANY ($1::text[])";
-    Ok(client.query_one(sql, &[&names]).await?.try_get(0)?)
+    Ok(client.query_one(include_str!("sql/reshard_slices.sql"), &[&names]).await?.try_get(0)?)
 }
 
 /// Puts the new cursors in the place of the old ones, in the transaction that has locked them. What is known of the table and

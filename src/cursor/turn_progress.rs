@@ -8,8 +8,9 @@
 
 use tokio_postgres::types::ToSql;
 
-use super::RestsOn;
+use super::audit_slices;
 use super::lock::{LockedCursor, RowPlace};
+use super::{RestsOn, position};
 use crate::database::{Error, Server, Session};
 use crate::position::{Position, Timestamp};
 
@@ -117,20 +118,23 @@ impl LockedCursor {
     }
 
     /// Moves the cursor to where a turn had come that had it locked and did not advance, and commits, which frees the lock. None when
-    /// that is not there any more.
+    /// that is not there any more. With `reads`, which is what the turns read, it is recorded between which places rows were passed.
     ///
     /// # Errors
     /// The database's; whether the commit took place is then unknown, and the next holder reads what is true.
-    pub async fn resume(self, durable: bool, by: &str) -> Result<Option<Resumed>, Error> {
+    pub async fn resume(self, durable: bool, reads: Option<u64>, by: &str) -> Result<Option<Resumed>, Error> {
         let statement = self.connection.prepare_cached(RESUME).await?;
         let parameters: [&(dyn ToSql + Sync); 4] = [&self.name, &self.place.0, &by, &self.version];
         let Some(row) = self.connection.query_opt(&statement, &parameters).await? else {
             self.release().await?;
             return Ok(None);
         };
+        let rows: i64 = row.try_get(0)?;
+        if let (Some(reads), Some(to)) = (reads, position(row.try_get(2)?, row.try_get(3)?)) {
+            audit_slices::unnamed(&self.connection, &self.name, reads, (self.position.as_ref(), &to), rows).await?;
+        }
         let commit = format!("{}; COMMIT", super::advance::durability(durable));
         self.connection.batch_execute(&commit).await?;
-        let rows: i64 = row.try_get(0)?;
         let resumed = Resumed { rows: usize::try_from(rows).unwrap_or(0), by: row.try_get(1)? };
         self.connection.give_back();
         Ok(Some(resumed))

@@ -3,8 +3,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+mod audit;
+
 use crate::position::Timestamp;
 use crate::{pace, sink, source};
+
+pub use audit::{Audit, Unaudited};
 
 /// One `[[relay]]` of the configuration.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,8 +37,8 @@ pub struct Config {
     pub on_late_row: OnLateRow,
     /// What follows when the outcome of a request is unknown.
     pub on_unknown: OnUnknown,
-    /// What is passed is recorded, and compared with the table.
-    pub audit: bool,
+    /// What is recorded of the rows that it passes.
+    pub audit: Audit,
     /// A topic that gets a copy of each dead letter.
     pub dead_letter_topic: Option<String>,
     /// How much one turn takes.
@@ -74,21 +78,25 @@ impl Config {
         }
     }
 
-    /// Why it is not recorded which rows of a stream are passed, if it is not: where rows that come late are found by their transaction
-    /// (`sweeps`), where rows are passed that nothing is known of, and where it is not known in the advance which ones were sent.
-    pub(in crate::relay) fn unaudited(&self, sweeps: bool) -> Option<&'static str> {
-        let filters = match &self.source {
-            source::Config::Stream(stream) => !stream.filter.is_empty(),
-            _ => return Some("its source is no stream"),
-        };
+    /// Why it is not recorded which rows are passed, if it is not. Unless what is recorded is kept for `verify`, that is so where rows that
+    /// come late are found by their transaction (`sweeps`), and where rows are passed that are not published.
+    #[must_use]
+    pub fn unaudited(&self, sweeps: bool) -> Option<Unaudited> {
+        let source::Config::Stream(stream) = &self.source else { return Some(Unaudited::NoStream) };
+        let kept = self.audit.keep.is_some();
         match () {
-            () if sweeps => Some("its column txid tells late rows in each turn"),
-            () if !self.audit => Some("[audit] enabled is false"),
-            () if self.guarantee == Guarantee::AtMostOnce => Some("its guarantee is at_most_once"),
-            () if filters => Some("its source has a where"),
-            () if self.on_poison == OnPoison::ParkKey => Some("its on_poison is park_key"),
+            () if self.guarantee == Guarantee::AtMostOnce => Some(Unaudited::AtMostOnce),
+            () if !self.audit.enabled => Some(Unaudited::Disabled),
+            () if sweeps && !kept => Some(Unaudited::Swept),
+            () if !stream.filter.is_empty() && !kept => Some(Unaudited::Filtered),
+            () if self.on_poison == OnPoison::ParkKey && !kept => Some(Unaudited::Parking),
             () => None,
         }
+    }
+
+    /// Whether what is recorded is for `verify` alone: a row that an update makes match came in time, and is not to be delivered late.
+    pub(in crate::relay) fn is_only_recorded(&self) -> bool {
+        matches!(&self.source, source::Config::Stream(stream) if !stream.filter.is_empty())
     }
 
     /// Whether an advance waits for the disk: recipients act on what was published, and it cannot be taken back.

@@ -15,6 +15,7 @@ pub mod learned;
 pub(in crate::relay) mod letter_limit;
 pub(in crate::relay) mod measure;
 pub(in crate::relay) mod member;
+pub mod missing;
 pub mod outcome;
 pub(in crate::relay) mod parking;
 pub(in crate::relay) mod passed_over;

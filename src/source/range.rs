@@ -10,6 +10,7 @@ use futures_util::{TryStreamExt as _, pin_mut};
 use tokio_postgres::types::ToSql;
 
 use super::shape::{After, Shape};
+use super::sweep::COLUMN;
 use crate::database::{Error, PATIENT, Session};
 use crate::position::{Position, Timestamp};
 
@@ -32,7 +33,12 @@ pub struct Bounds {
 impl Shape {
     fn range_sql(&self, bounds: &Bounds, transactions: bool, tail: &str) -> String {
         let [_, id] = self.order();
-        let transaction = if transactions { "t.xmin::text" } else { "''" };
+        // By the name that a late row's letter has, so that what either way finds is one letter.
+        let transaction = match self.sweep.filter(|_| transactions) {
+            Some(_) => format!("t.{COLUMN}::text"),
+            None if transactions => "t.xmin::text".to_owned(),
+            None => "''".to_owned(),
+        };
         let columns = format!("{}, {id}::text, {transaction}", self.instant());
         self.span_sql(&columns, After::of(Some(&bounds.after)), After::of(Some(&bounds.up_to)), tail)
     }
@@ -45,7 +51,7 @@ pub struct PlacedRow<'a> {
     pub created_at: Timestamp,
     /// Its id as text.
     pub id: &'a str,
-    /// The transaction that has written it, or changed it last; empty unless it is asked for.
+    /// The transaction that has written it by its column `txid`, or else the one that has changed it last; empty unless it is asked for.
     pub transaction: &'a str,
 }
 
@@ -145,19 +151,37 @@ pub async fn count(session: &Session, shape: &Shape, bounds: &Bounds, most: i64)
     Ok(u64::try_from(counted.rows).unwrap_or(0))
 }
 
+/// A row that was looked up by its id.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundRow {
+    /// Its id.
+    pub id: String,
+    /// Its instant.
+    pub created_at: Timestamp,
+    /// The number of its shard; none where the table is read as a whole.
+    pub shard: Option<i64>,
+    /// The transaction that has written it, where late rows are found by it.
+    pub transaction: Option<String>,
+}
+
 /// The rows of these ids, wherever they are.
 ///
 /// # Errors
 /// The database's, for example that a text is no such id.
-pub async fn of_ids(session: &Session, shape: &Shape, ids: &[&str]) -> Result<Vec<Position>, Error> {
+pub async fn of_ids(session: &Session, shape: &Shape, ids: &[&str]) -> Result<Vec<FoundRow>, Error> {
     let [_, id] = shape.order();
+    let shard = shape.shard.as_ref().map_or_else(|| "NULL".to_owned(), |shard| shard.expression("t."));
+    let transaction = shape.sweep.map_or_else(|| "NULL::text".to_owned(), |_| format!("t.{COLUMN}::text"));
     let sql = format!(
-        "SELECT {}, {id}::text FROM {} AS t WHERE {id} = ANY ($1::text[]::{}[])",
+        "SELECT {id}::text, {}, ({shard})::bigint, {transaction} FROM {} AS t WHERE {id} = ANY ($1::text[]::{}[])",
         shape.instant(),
         shape.config.table.quoted(),
         shape.id_type.sql()
     );
     let rows = within(ANSWER, session.query(&sql, &[&ids])).await?;
-    let place = |row: &tokio_postgres::Row| Ok(Position { created_at: row.try_get(0)?, id: row.try_get(1)? });
-    Ok(rows.iter().map(place).collect::<Result<_, tokio_postgres::Error>>()?)
+    let found = |row: &tokio_postgres::Row| {
+        let (id, created_at, shard) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
+        Ok(FoundRow { id, created_at, shard, transaction: row.try_get(3)? })
+    };
+    Ok(rows.iter().map(found).collect::<Result<_, tokio_postgres::Error>>()?)
 }

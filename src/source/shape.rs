@@ -142,12 +142,19 @@ impl Shape {
         self.config.max_hold.filter(|_| self.sweep.is_some())
     }
 
+    /// The same, with a horizon that every transaction holds back until its end: what an operator passes by a command must have come.
+    #[must_use]
+    pub fn waiting_for_all(self) -> Self {
+        Self { config: Stream { max_hold: None, ..self.config }, ..self }
+    }
+
     /// What is read of which table, as a text that is another one for anything else.
     #[must_use]
     pub fn reads(&self) -> String {
         let Stream { created_at, id, .. } = &self.config;
         let shard = self.shard.as_ref().map(|shard| format!(" {} {}/{}", shard.key, shard.number, shard.of));
-        format!("{} {created_at} {id}{} {}", self.root, shard.unwrap_or_default(), self.order)
+        let (shard, matches) = (shard.unwrap_or_default(), self.and_matches());
+        format!("{} {created_at} {id}{shard} {}{matches}", self.root, self.order)
     }
 
     /// Whether positions that were reached by the shape before do not rest on what holds now: another rule, or one that is

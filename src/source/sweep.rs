@@ -19,8 +19,13 @@ use super::table::Table;
 use crate::database::{Error, Session, quote_ident};
 use crate::late::{AGED, MOST, Swept};
 
+pub mod to_come;
+
 /// The column that tells a row's transaction.
 pub const COLUMN: &str = "txid";
+
+/// The first transaction that has not begun.
+const NEXT: &str = "pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapshot())";
 
 /// What the sweep is asked with, as SQL.
 struct Asked<'a> {
@@ -30,6 +35,22 @@ struct Asked<'a> {
     id: &'a str,
     /// Of which transactions on nothing is asked.
     bound: &'a str,
+}
+
+impl<'a> Asked<'a> {
+    /// What stands in the row `c` of a cursor.
+    const fn of_cursor(bound: &'a str) -> Self {
+        let (created_at, id) = ("c.position_created_at", "c.position_id");
+        Self { cursor: "c.name", snapshot: "c.snapshot::text", created_at, id, bound }
+    }
+}
+
+/// Whether late rows have been found up to the snapshot in the row `c` of a cursor.
+fn is_swept(column: i16) -> String {
+    format!(
+        "c.swept_column = {column} AND c.swept_at IS NOT DISTINCT FROM c.advanced_at \
+         AND c.position_created_at IS NOT NULL AND c.snapshot IS NOT NULL"
+    )
 }
 
 /// The parameters of a turn's questions.
@@ -77,7 +98,7 @@ impl Shape {
         let bound = format!("(pg_catalog.pg_snapshot_xmax(c.snapshot)::text::bigint + {AGED})::text::xid8");
         let beyond = format!(
             "SELECT FROM {} AS t WHERE t.{COLUMN} >= {bound} \
-             AND t.{COLUMN} < pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapshot()) ORDER BY t.{COLUMN} LIMIT 1",
+             AND t.{COLUMN} < {NEXT} ORDER BY t.{COLUMN} LIMIT 1",
             self.config.table.quoted()
         );
         self.cursors_sql(&bound, &format!(" OR EXISTS ({beyond})"))
@@ -85,24 +106,14 @@ impl Shape {
 
     /// Which of the cursors `$1` have a late row now, however many were written since.
     fn cursors_with_late_rows_now_sql(&self) -> Option<String> {
-        self.cursors_sql("pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapshot())", "")
+        self.cursors_sql(NEXT, "")
     }
 
     /// Which of the cursors `$1` have a late row of a transaction before `bound`, by what stands in their rows, `or` something else.
     fn cursors_sql(&self, bound: &str, or: &str) -> Option<String> {
-        let column = self.sweep?;
-        let asked = Asked {
-            cursor: "c.name",
-            snapshot: "c.snapshot::text",
-            created_at: "c.position_created_at",
-            id: "c.position_id",
-            bound,
-        };
+        let (swept, is_late) = (is_swept(self.sweep?), self.is_any_late(&Asked::of_cursor(bound)));
         Some(format!(
-            "SELECT c.name FROM outbox.cursor AS c WHERE c.name = ANY ((SELECT $1::text[])::text[]) \
-             AND c.swept_column = {column} AND c.swept_at IS NOT DISTINCT FROM c.advanced_at \
-             AND c.position_created_at IS NOT NULL AND c.snapshot IS NOT NULL AND ({}{or})",
-            self.is_any_late(&asked)
+            "SELECT c.name FROM outbox.cursor AS c WHERE c.name = ANY ((SELECT $1::text[])::text[]) AND {swept} AND ({is_late}{or})"
         ))
     }
 
@@ -113,8 +124,30 @@ impl Shape {
 
     /// The rows of transactions that were in progress in the snapshot, and those of later ones.
     fn late_parts(&self, asked: &Asked<'_>, list: &str, most: usize) -> [String; 2] {
-        let Asked { cursor, snapshot, created_at, id, bound } = asked;
+        let Asked { snapshot, bound, .. } = asked;
         let (snapshot, now) = (format!("{snapshot}::pg_snapshot"), "pg_catalog.pg_current_snapshot()");
+        let ([instant, row_id], unseen_is_late) = (self.order(), self.unseen_is_late(asked));
+        let part = |transactions: &str| {
+            format!(
+                "SELECT {list} FROM {} AS t WHERE {transactions} AND {unseen_is_late} \
+                 ORDER BY t.{COLUMN}, {instant}, {row_id} LIMIT {most}",
+                self.config.table.quoted()
+            )
+        };
+        // An equation would leave the planner free to walk another index that has the order of the rest.
+        let ended = part(&format!("t.{COLUMN} >= x.xid AND t.{COLUMN} <= x.xid"));
+        let later = part(&format!(
+            "t.{COLUMN} >= pg_catalog.pg_snapshot_xmax({snapshot}) AND t.{COLUMN} < LEAST({NEXT}, {bound})"
+        ));
+        let before = format!(
+            "SELECT l.* FROM pg_catalog.pg_snapshot_xip({snapshot}) AS x (xid) CROSS JOIN LATERAL ({ended}) AS l \
+             WHERE pg_catalog.pg_visible_in_snapshot(x.xid, {now})"
+        );
+        [before, later]
+    }
+
+    /// Whether a row of a transaction that the snapshot does not see came late.
+    fn unseen_is_late(&self, Asked { cursor, created_at, id, .. }: &Asked<'_>) -> String {
         let ([instant, row_id], position) = (self.order(), self.instant_of(created_at));
         let position_id = format!("{id}::text::{}", self.id_type.sql());
         // With an id that is NULL, only what lies before the instant.
@@ -126,26 +159,8 @@ impl Shape {
              AND d.message_id = {row_id}::text AND (d.state IN ('dead', 'redriving') OR d.error ->> 'late' = t.{COLUMN}::text))",
             self.instant()
         );
-        let next = format!("pg_catalog.pg_snapshot_xmax({now})");
-        let inserted = format!("{next}::text::bigint - (({next}::text::bigint - t.xmin::text::bigint) & 4294967295)");
-        let own_number = format!("{inserted} >= t.{COLUMN}::text::bigint");
-        let part = |transactions: &str| {
-            format!(
-                "SELECT {list} FROM {} AS t WHERE {transactions} AND {below}{own} AND {own_number} AND {known} \
-                 ORDER BY t.{COLUMN}, {instant}, {row_id} LIMIT {most}",
-                self.config.table.quoted()
-            )
-        };
-        // An equation would leave the planner free to walk another index that has the order of the rest.
-        let ended = part(&format!("t.{COLUMN} >= x.xid AND t.{COLUMN} <= x.xid"));
-        let later = part(&format!(
-            "t.{COLUMN} >= pg_catalog.pg_snapshot_xmax({snapshot}) AND t.{COLUMN} < LEAST({next}, {bound})"
-        ));
-        let before = format!(
-            "SELECT l.* FROM pg_catalog.pg_snapshot_xip({snapshot}) AS x (xid) CROSS JOIN LATERAL ({ended}) AS l \
-             WHERE pg_catalog.pg_visible_in_snapshot(x.xid, {now})"
-        );
-        [before, later]
+        let inserted = format!("{NEXT}::text::bigint - (({NEXT}::text::bigint - t.xmin::text::bigint) & 4294967295)");
+        format!("{below}{own} AND {inserted} >= t.{COLUMN}::text::bigint AND {known}")
     }
 }
 

@@ -96,10 +96,12 @@ impl Subject {
             records: sums.records,
             without_id: sums.without_id,
             known: BTreeMap::new(),
+            to_come: Vec::new(),
             counts: BTreeMap::new(),
             differences: Vec::new(),
             complete,
             notes,
+            passed: None,
         };
         let report = if candidates.is_empty() {
             report

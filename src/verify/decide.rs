@@ -42,7 +42,9 @@ pub enum Known {
     DeadLetter,
     /// It waits behind a dead letter of its key (`park_key`), and is sent after that.
     Parked,
-    /// An operator gave its dead letter up, and retention has removed that since.
+    /// It became visible below the position after the last turn; the next one finds it and sends it late.
+    LateToCome,
+    /// An operator gave its dead letter up, and retention has removed that since, or a reshard has ended its cursor.
     Discarded,
     /// An operator moved the cursor over it.
     Skipped,
@@ -61,6 +63,7 @@ impl Known {
         match self {
             Self::DeadLetter => "dead_letter",
             Self::Parked => "parked",
+            Self::LateToCome => "late_to_come",
             Self::Discarded => "discarded",
             Self::Skipped => "skipped",
             Self::Unknown => "unknown",
@@ -91,7 +94,7 @@ impl Withheld {
                 "before a `cursor reshard` only some of the shards passed over them, and which of these they were of is not known"
             }
             Self::Adopted => {
-                "they are older than a `cursor adopt`, which accepts that rows at or below the position are never sent"
+                "they are not after the place of a `cursor adopt`, which accepts that rows at or below the position are never sent"
             }
         }
     }
@@ -108,7 +111,7 @@ pub struct Evidence {
     pub records: u64,
     /// How many further records are marked as replayed.
     pub replayed: u64,
-    /// How often an operator has moved the cursor back over it.
+    /// How often an operator has moved its cursor back over it.
     pub moved_back: u64,
     /// Its first record comes after one of a later row.
     pub below: bool,

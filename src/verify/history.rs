@@ -2,14 +2,22 @@
 //! outcome, and where operators have moved its cursors.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use crate::database::{Error, Session};
+use crate::late::LateRow;
 use crate::position::{Position, Timestamp};
 use crate::relay::Start;
 use crate::source::range::{ANSWER, within};
+use crate::source::shape::Shape;
+use crate::source::sweep::to_come;
 
+use super::Problem;
 use super::decide::Known;
 use super::operations::{GivenUp, History, Operation};
+
+/// Ids of one question.
+pub(super) const IDS: usize = 1_000;
 
 /// A relay's cursors.
 #[derive(Clone, Debug)]
@@ -51,14 +59,15 @@ impl Cursors {
     /// What operators have done.
     ///
     /// # Errors
-    /// The database's.
-    pub async fn history(&self, session: &Session) -> Result<History, Error> {
+    /// The database's, or that a note of an operation cannot be read.
+    pub async fn history(&self, session: &Session) -> Result<History, super::Error> {
         let rows = within(ANSWER, session.query(include_str!("sql/operations.sql"), &[])).await?;
-        let operations = rows.iter().map(operation).collect::<Result<Vec<_>, tokio_postgres::Error>>()?;
+        let operations = rows.iter().map(operation).collect::<Result<Vec<_>, super::Error>>()?;
         Ok(History::of(&self.relay, operations))
     }
 
-    /// Rows of the range that are dead letters, and rows that wait behind those.
+    /// Rows of the range that are dead letters, and rows that wait behind those; both without the rows that were counted as still to come
+    /// late, which may be dead letters by now.
     ///
     /// # Errors
     /// The database's.
@@ -66,9 +75,11 @@ impl Cursors {
         &self,
         session: &Session,
         (since, until): (Timestamp, Timestamp),
+        to_come: &[(Timestamp, String)],
     ) -> Result<(u64, u64), Error> {
         let sql = include_str!("sql/dead_letters.sql");
-        let row = within(ANSWER, session.query_one(sql, &[&self.names, &since, &until])).await?;
+        let (instants, ids): (Vec<Timestamp>, Vec<&str>) = to_come.iter().map(|(at, id)| (*at, id.as_str())).unzip();
+        let row = within(ANSWER, session.query_one(sql, &[&self.names, &since, &until, &instants, &ids])).await?;
         let (letters, parked): (i64, i64) = (row.try_get(0)?, row.try_get(1)?);
         Ok((letters.unsigned_abs(), parked.unsigned_abs()))
     }
@@ -81,6 +92,29 @@ impl Cursors {
         let rows = within(ANSWER, session.query(include_str!("sql/in_flight.sql"), &[&self.names])).await?;
         let rows = rows.iter().map(|row| Ok(((row.try_get(0)?, row.try_get(1)?), Known::Unknown)));
         Ok(rows.collect::<Result<_, tokio_postgres::Error>>()?)
+    }
+
+    /// Those of these rows, each with the number of its part, that its cursor is still to send late. To be asked before [`Self::known`]: in
+    /// the commit after which such a row is not found here any more, it has become a dead letter.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn to_come(
+        &self,
+        session: &Session,
+        parts: &[Arc<Shape>],
+        rows: &[(usize, &str)],
+    ) -> Result<HashMap<(String, Timestamp), Known>, Error> {
+        let mut found = HashMap::new();
+        for (part, (shape, cursor)) in parts.iter().zip(&self.names).enumerate() {
+            let ids: Vec<&str> = rows.iter().filter(|(of, _)| *of == part).map(|(_, id)| *id).collect();
+            for some in ids.chunks(IDS) {
+                for LateRow { position, .. } in to_come::of_ids(session, shape, cursor, some).await? {
+                    found.insert((position.id.unwrap_or_default(), position.created_at), Known::LateToCome);
+                }
+            }
+        }
+        Ok(found)
     }
 
     /// What is known of rows by themselves.
@@ -113,26 +147,43 @@ pub(super) async fn given_up<'h>(
     ids: &[&str],
 ) -> Result<HashMap<(String, Timestamp), &'h GivenUp>, Error> {
     let mut found = HashMap::new();
-    let notes = history.discards();
-    // Every question reads all rows of these notes.
-    if notes.is_empty() || ids.is_empty() {
+    if ids.is_empty() {
         return Ok(found);
     }
-    for row in within(ANSWER, session.query(include_str!("sql/discarded.sql"), &[&notes, &ids])).await? {
-        if let Some(given_up) = history.given_up(row.try_get(2)?) {
-            found.insert((row.try_get(0)?, row.try_get(1)?), given_up);
+    let ended = history.ended();
+    if !ended.is_empty() {
+        let cursors: Vec<&str> = ended.iter().map(|ended| ended.cursor.as_str()).collect();
+        let ends: Vec<Timestamp> = ended.iter().map(|ended| ended.at).collect();
+        let sql = include_str!("sql/former_letters.sql");
+        for row in within(ANSWER, session.query(sql, &[&cursors, &ends, &ids])).await? {
+            let number = usize::try_from(row.try_get::<_, i64>(2)?).unwrap_or(0);
+            if let Some(ended) = number.checked_sub(1).and_then(|number| ended.get(number)) {
+                found.insert((row.try_get(0)?, row.try_get(1)?), &ended.given_up);
+            }
+        }
+    }
+    let notes = history.discards();
+    // They say more than letters of former cursors. Every question reads all rows of these notes.
+    if !notes.is_empty() {
+        for row in within(ANSWER, session.query(include_str!("sql/discarded.sql"), &[&notes, &ids])).await? {
+            if let Some(given_up) = history.given_up(row.try_get(2)?) {
+                found.insert((row.try_get(0)?, row.try_get(1)?), given_up);
+            }
         }
     }
     Ok(found)
 }
 
-fn operation(row: &tokio_postgres::Row) -> Result<Operation, tokio_postgres::Error> {
-    let place = |first: usize| {
-        let (created_at, id): (Option<Timestamp>, Option<String>) = (row.try_get(first)?, row.try_get(first + 1)?);
-        Ok::<_, tokio_postgres::Error>(created_at.map(|created_at| Position { created_at, id }))
+fn operation(row: &tokio_postgres::Row) -> Result<Operation, super::Error> {
+    let number: i64 = row.try_get(0)?;
+    let place = |first: usize| -> Result<Option<Position>, super::Error> {
+        let (text, id): (Option<String>, Option<String>) = (row.try_get(first)?, row.try_get(first + 1)?);
+        let Some(text) = text else { return Ok(None) };
+        let created_at = Timestamp::parse_noted(&text).ok_or_else(|| unreadable(number, &text))?;
+        Ok(Some(Position { created_at, id }))
     };
     Ok(Operation {
-        id: row.try_get(0)?,
+        id: number,
         at: row.try_get(10)?,
         verb: row.try_get(1)?,
         cursor: row.try_get::<_, Option<_>>(2)?.unwrap_or_default(),
@@ -141,5 +192,14 @@ fn operation(row: &tokio_postgres::Row) -> Result<Operation, tokio_postgres::Err
         to: place(6)?,
         number: row.try_get(8)?,
         moved: row.try_get(9)?,
+        is_placed: row.try_get(11)?,
+        is_of_topic: row.try_get(12)?,
     })
+}
+
+fn unreadable(number: i64, text: &str) -> Problem {
+    Problem::new(
+        format!("operation {number} of outbox.operation names an instant that cannot be read: {text:?}"),
+        format!("Correct it as its owner: `SELECT detail FROM outbox.operation WHERE id = {number}` shows it."),
+    )
 }

@@ -8,7 +8,7 @@ use rdkafka::message::{BorrowedMessage, Message as _};
 use super::candidates::{Candidate, Candidates};
 use super::compare::Work;
 use super::decide::{Evidence, Kind, Known, decide};
-use super::history;
+use super::history::{self, IDS};
 use super::operations::{GivenUp, Row, Said, parts};
 use super::record::Seen;
 use super::report::{Difference, Report};
@@ -16,14 +16,11 @@ use super::retained::Retained;
 use super::topic::{self, Span};
 use super::{Error, Problem};
 use crate::position::Timestamp;
-use crate::source::range;
+use crate::source::range::{self, FoundRow};
 use crate::source::shape::IdType;
 
 /// Records that are missed are looked for from this long before: so much may clocks differ at worst.
 const CLOCKS_AT_WORST: Duration = Duration::from_secs(3_600);
-/// Ids of one question.
-const IDS: usize = 1_000;
-
 /// What is found besides the ids themselves when both sides are read once more.
 pub(super) struct Looked {
     spans: Vec<Span>,
@@ -74,8 +71,11 @@ impl Work<'_> {
     async fn known(&self, candidates: &Candidates) -> Result<HashMap<(String, Timestamp), Known>, Error> {
         let Some(cursors) = &self.subject.cursors else { return Ok(HashMap::new()) };
         let lacking = candidates.values().filter(|candidate| candidate.due > 0 && !candidate.id.is_empty());
-        let ids: Vec<&str> = lacking.map(|candidate| candidate.id.as_str()).collect();
-        let mut known = cursors.in_flight(self.session).await?;
+        let rows: Vec<(usize, &str)> = lacking.map(|candidate| (candidate.part, candidate.id.as_str())).collect();
+        // First what is to come late: a row that has come by now is a dead letter, or its record is in the topic, which is read afterwards.
+        let mut known = cursors.to_come(self.session, &self.subject.parts, &rows).await?;
+        known.extend(cursors.in_flight(self.session).await?);
+        let ids: Vec<&str> = rows.iter().map(|(_, id)| *id).collect();
         for some in ids.chunks(IDS) {
             known.extend(cursors.known(self.session, some).await?);
         }
@@ -105,7 +105,8 @@ impl Work<'_> {
                 let rows = now.get(candidate.id.as_str()).map_or(&[][..], Vec::as_slice);
                 let mut evidence = self.evidence(candidate, rows);
                 let at = candidate.row.unwrap_or(Timestamp::NEG_INFINITY);
-                evidence.moved_back = self.history.moved_back(candidate.record.unwrap_or(at));
+                let shard = self.shard_of(rows);
+                evidence.moved_back = self.history.moved_back(candidate.record.unwrap_or(at), shard.as_deref());
                 let said = candidate.row.map_or(Said::Nothing, |at| {
                     let row = (candidate.id.clone(), at);
                     let letter = known.get(&row).or_else(|| before.get(&row)).copied();
@@ -119,7 +120,7 @@ impl Work<'_> {
                 evidence.known = reason;
                 let verdict = decide(&evidence);
                 if let Some(known) = verdict.known {
-                    *report.known.entry(known).or_default() += 1;
+                    report.explain(known, &candidate.id, at);
                 }
                 for kind in verdict.kinds {
                     undecided += u64::from(kind == Kind::NotInTopic || kind == Kind::NotDelivered);
@@ -136,18 +137,27 @@ impl Work<'_> {
     }
 
     /// Rows of these ids as they are now. Texts that cannot be ids of this table have none.
-    async fn rows_of<'b>(&self, ids: &[&'b str]) -> Result<HashMap<String, Vec<Timestamp>>, Error> {
+    async fn rows_of<'b>(&self, ids: &[&'b str]) -> Result<HashMap<String, Vec<FoundRow>>, Error> {
         let Some(shape) = self.subject.parts.first() else { return Ok(HashMap::new()) };
         let possible: Vec<&'b str> = ids.iter().copied().filter(|id| can_be(shape.id_type, id)).collect();
-        let mut found: HashMap<String, Vec<Timestamp>> = HashMap::new();
+        let mut found: HashMap<String, Vec<FoundRow>> = HashMap::new();
         for row in range::of_ids(self.session, shape, &possible).await? {
-            found.entry(row.id.unwrap_or_default()).or_default().push(row.created_at);
+            found.entry(row.id.clone()).or_default().push(row);
         }
         Ok(found)
     }
 
-    fn evidence(&self, candidate: &Candidate, rows: &[Timestamp]) -> Evidence {
-        let due = rows.iter().filter(|at| self.window.has(**at)).count() as u64;
+    /// What tells the cursor of an id from those of other shards; none where that is not known, or not one.
+    fn shard_of(&self, rows: &[FoundRow]) -> Option<String> {
+        if self.subject.parts.first().is_none_or(|part| part.shard.is_none()) {
+            return Some(String::new());
+        }
+        let shard = rows.first()?.shard?;
+        rows.iter().all(|row| row.shard == Some(shard)).then(|| format!("#{shard}"))
+    }
+
+    fn evidence(&self, candidate: &Candidate, rows: &[FoundRow]) -> Evidence {
+        let due = rows.iter().filter(|row| self.window.has(row.created_at)).count() as u64;
         Evidence {
             rows: rows.len() as u64,
             due: due.min(candidate.due),
@@ -161,14 +171,16 @@ impl Work<'_> {
         }
     }
 
-    fn difference(&self, candidate: &Candidate, kind: Kind, rows: &[Timestamp], spans: &[Span]) -> Difference {
+    fn difference(&self, candidate: &Candidate, kind: Kind, rows: &[FoundRow], spans: &[Span]) -> Difference {
         let record = candidate.last.and_then(|(partition, offset)| {
             let span = spans.get(usize::try_from(partition).ok()?)?;
             Some((span.topic.to_string(), span.partition, offset))
         });
-        let created_at = candidate.row.or_else(|| rows.first().copied()).or(candidate.record);
+        let created_at = candidate.row.or_else(|| rows.first().map(|row| row.created_at)).or(candidate.record);
         let cursor = self.subject.cursors.as_ref().and_then(|cursors| cursors.names.get(candidate.part).cloned());
-        Difference { id: candidate.id.clone(), created_at, kind, record, cursor, withheld: None }
+        let row = rows.iter().find(|row| candidate.row == Some(row.created_at));
+        let transaction = row.and_then(|row| row.transaction.clone());
+        Difference { id: candidate.id.clone(), created_at, kind, record, cursor, transaction, withheld: None }
     }
 
     /// Whether a row was to be sent and is still in the topic, as far as that can be told; `given_up` is the note of its dead letter.
@@ -221,7 +233,8 @@ impl Work<'_> {
         let lost = |kind| report.counts.get(&kind).copied().unwrap_or(0);
         if let Some(cursors) = &self.subject.cursors {
             let range = (report.since, report.until);
-            let (letters, parked) = cursors.dead_letters(self.session, range).await?;
+            report.to_come.sort();
+            let (letters, parked) = cursors.dead_letters(self.session, range, &report.to_come).await?;
             let counted = [Known::DeadLetter, Known::Parked, Known::Retention];
             let left_out = report.known.iter().filter(|(known, _)| !counted.contains(*known));
             let left_out = letters + parked + left_out.map(|(_, count)| *count).sum::<u64>();
@@ -247,8 +260,8 @@ impl Work<'_> {
             report.table = report.table.saturating_sub(*rows);
             report.delivered = report.delivered.saturating_sub(*rows);
         }
-        let withheld = report.withheld();
-        report.notes.extend(withheld);
+        let (withheld, to_come) = (report.withheld(), report.note_to_come());
+        report.notes.extend(withheld.into_iter().chain(to_come));
         if !report.complete && report.counts.is_empty() {
             let what =
                 "more differs by the sums than can be looked at one by one, and what was looked at is explained by now";
@@ -277,7 +290,7 @@ fn found(candidate: &mut Candidate, id: &str, seen: &Seen<'_>, partition: u32, o
 }
 
 /// Whether a text can be an id of this type.
-fn can_be(ids: IdType, id: &str) -> bool {
+pub(super) fn can_be(ids: IdType, id: &str) -> bool {
     match ids {
         IdType::SmallInt => id.parse::<i16>().is_ok(),
         IdType::Integer => id.parse::<i32>().is_ok(),

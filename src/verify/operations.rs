@@ -10,7 +10,11 @@ use super::decide::{Known, Withheld};
 use super::history::Standing;
 use crate::position::{Position, Timestamp};
 use crate::relay::Start;
-use crate::source::shape::IdType;
+use steps::Step;
+
+mod steps;
+
+pub use steps::Row;
 
 /// A row of `outbox.operation`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,28 +31,19 @@ pub struct Operation {
     pub former: Option<String>,
     /// Where the cursor stood; none is before every row.
     pub from: Option<Position>,
-    /// Where it was to stand.
+    /// Where it was to stand; of a change that was carried out, where it stood then.
     pub to: Option<Position>,
+    /// Whether it is a change that was carried out and says where: replicas of older versions did not note that.
+    pub is_placed: bool,
+    /// Whether it accepts no more than another number of partitions of the topic.
+    pub is_of_topic: bool,
     /// The number of the change that was ordered, or carried out; orders of older versions have none.
     pub number: Option<i64>,
     /// Whether that has moved the cursor.
     pub moved: Option<bool>,
 }
 
-/// A row that the topic lacks.
-#[derive(Clone, Copy, Debug)]
-pub struct Row<'a> {
-    /// Its id.
-    pub id: &'a str,
-    /// Its instant.
-    pub at: Timestamp,
-    /// The type of the table's ids.
-    pub ids: IdType,
-    /// The newest note that its dead letter was given up.
-    pub given_up: Option<&'a GivenUp>,
-}
-
-/// A note that dead letters of a cursor were given up.
+/// A note that dead letters of a cursor were given up, or what stands for it: older versions noted no rows.
 #[derive(Clone, Debug)]
 pub struct GivenUp {
     operation: i64,
@@ -69,21 +64,6 @@ pub enum Said {
     Nothing,
 }
 
-/// What has become of a cursor's position.
-#[derive(Clone, Debug)]
-enum Step {
-    /// An operator has moved it.
-    Moved { from: Option<Position>, to: Option<Position> },
-    /// An operator has moved it over this row alone.
-    Skipped(Position),
-    /// An operator has made the cursor there.
-    Began(Option<Position>),
-    /// The relay has moved it back.
-    WentBack(Option<Position>),
-    /// At this instant it took over what an operator had accepted, of which rows at or below it are never sent.
-    Adopted(Timestamp),
-}
-
 #[derive(Clone, Debug)]
 struct Event {
     operation: i64,
@@ -94,10 +74,23 @@ struct Event {
 }
 
 /// What was noted of a change when it was carried out.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Outcome {
     moved: bool,
     at: Option<Timestamp>,
+    /// Where the cursor stood then, if that was noted.
+    place: Option<Option<Position>>,
+}
+
+/// A cursor that a reshard has ended, by one of the names that its dead letters may have now.
+#[derive(Clone, Debug)]
+pub struct Ended {
+    /// The name.
+    pub cursor: String,
+    /// When it ended.
+    pub at: Timestamp,
+    /// What a letter of it says that was given up before: only what was done after the reshard may have led back to its row.
+    pub given_up: GivenUp,
 }
 
 /// What operators have done with a relay's cursors.
@@ -111,64 +104,10 @@ pub struct History {
     given_up: BTreeMap<i64, GivenUp>,
     /// The shards of each set of cursors that another set has replaced, the newest first.
     former: Vec<Vec<String>>,
+    /// The cursors of those sets, the newest first.
+    ended: Vec<Ended>,
     /// When the relay began by its configuration; none where that is not known.
     began: Option<Timestamp>,
-}
-
-impl Row<'_> {
-    /// Whether it comes after a place; none where only PostgreSQL can tell, which alone orders texts.
-    fn is_after(&self, place: Option<&Position>) -> Option<bool> {
-        let Some(Position { created_at, id }) = place else { return Some(true) };
-        match id {
-            _ if self.at != *created_at => Some(self.at > *created_at),
-            None => Some(true),
-            Some(id) if id == self.id => Some(false),
-            Some(id) => self.ids.is_before(id, self.id),
-        }
-    }
-
-    fn is_at(&self, place: &Position) -> bool {
-        self.at == place.created_at && place.id.as_deref() == Some(self.id)
-    }
-}
-
-impl Step {
-    fn says(&self, row: Row<'_>) -> Said {
-        let to = match self {
-            Self::Moved { to, .. } | Self::Began(to) | Self::WentBack(to) => to.as_ref(),
-            Self::Skipped(place) => Some(place),
-            Self::Adopted(_) => return Said::Nothing,
-        };
-        if row.is_after(to) == Some(true) {
-            return Said::Due;
-        }
-        match self {
-            // Where the order of one instant's rows is not known, all of them count as passed over.
-            Self::Moved { from, .. } if row.is_after(from.as_ref()) != Some(false) => Said::Passed(Known::Skipped),
-            Self::Skipped(place) if row.is_at(place) => Said::Passed(Known::Skipped),
-            Self::Began(_) => Said::Passed(Known::BeforeStart),
-            _ => Said::Nothing,
-        }
-    }
-
-    /// Whether it has passed over exactly this row.
-    fn skips(&self, row: Row<'_>) -> bool {
-        matches!(self, Self::Skipped(place) if row.is_at(place))
-    }
-
-    /// Whether this row may have been at or below the position then, unsent.
-    fn accepts(&self, row: Row<'_>) -> bool {
-        matches!(self, Self::Adopted(at) if row.at <= *at)
-    }
-
-    /// Whether rows were to come again by it. A move within one instant counts: a turn, too, takes it for one that leads back.
-    fn leads_back(&self) -> bool {
-        match self {
-            Self::Moved { from, to } => instant(to.as_ref()) <= instant(from.as_ref()),
-            Self::Began(_) | Self::WentBack(_) => true,
-            Self::Skipped(_) | Self::Adopted(_) => false,
-        }
-    }
 }
 
 impl History {
@@ -198,14 +137,12 @@ impl History {
                     name = former;
                 }
                 "cursor reshard" => {
-                    let former = operation.former.unwrap_or_default();
-                    let former: Vec<String> = serde_json::from_str(&former).unwrap_or_default();
-                    history.former.push(former.iter().map(|cursor| parts(cursor).1.to_owned()).collect());
+                    history.end(&operation);
                     outcomes.clear();
                 }
                 "change applied" => {
-                    let outcome = Outcome { moved: operation.moved.unwrap_or_default(), at: operation.at };
-                    outcomes.entry(shard).or_default().insert(operation.number.unwrap_or_default(), outcome);
+                    let number = operation.number.unwrap_or_default();
+                    outcomes.entry(shard).or_default().insert(number, Outcome::of(operation));
                 }
                 "dead-letter discard" => {
                     let given_up = GivenUp { operation: operation.id, generation: history.former.len(), shard };
@@ -220,14 +157,31 @@ impl History {
         history
     }
 
-    fn add(&mut self, Operation { id, verb, from, to, .. }: Operation, shard: String, outcome: Option<Outcome>) {
-        let moved = outcome.is_some_and(|outcome| outcome.moved);
+    /// Notes that a reshard has ended a set of cursors. Letters of a cursor that was there when the relay was renamed have followed it,
+    /// those of a cursor that was not have not.
+    fn end(&mut self, reshard: &Operation) {
+        let former = reshard.former.as_deref().unwrap_or_default();
+        let former: Vec<String> = serde_json::from_str(former).unwrap_or_default();
+        let shards: Vec<String> = former.iter().map(|cursor| parts(cursor).1.to_owned()).collect();
+        self.former.push(shards.clone());
+        let (operation, generation, at) = (reshard.id, self.former.len(), reshard.at.unwrap_or(Timestamp::INFINITY));
+        for shard in shards {
+            for name in &self.names {
+                let given_up = GivenUp { operation, generation, shard: shard.clone() };
+                self.ended.push(Ended { cursor: format!("{name}{shard}"), at, given_up });
+            }
+        }
+    }
+
+    fn add(&mut self, operation: Operation, shard: String, outcome: Option<Outcome>) {
+        let Operation { id, verb, from, to, is_of_topic, .. } = operation;
+        let moved = outcome.as_ref().is_some_and(|outcome| outcome.moved);
         let step = match verb.as_str() {
             "cursor create" => Some(Step::Began(to)),
             "position moved back" => Some(Step::WentBack(to)),
             "cursor seek" if moved => Some(Step::Moved { from, to }),
             "cursor skip" if moved => to.map(Step::Skipped),
-            "cursor adopt" => outcome.and_then(|outcome| outcome.at).map(Step::Adopted),
+            "cursor adopt" if !is_of_topic => outcome.and_then(Outcome::adopted),
             // Not carried out, or where the cursor had moved on meanwhile.
             _ => None,
         };
@@ -256,6 +210,12 @@ impl History {
     #[must_use]
     pub fn given_up(&self, operation: i64) -> Option<&GivenUp> {
         self.given_up.get(&operation)
+    }
+
+    /// The cursors that reshards have ended, those of the newest set first.
+    #[must_use]
+    pub fn ended(&self) -> &[Ended] {
+        &self.ended
     }
 
     /// What they say of a row that is of this shard now. Of which former cursor it was is mostly not known: it was passed over if each
@@ -321,14 +281,35 @@ impl History {
         (given_up.map_or(Said::Nothing, |_| Said::Passed(Known::Discarded)), adopted)
     }
 
-    /// How often an operator has moved a cursor back over a row, whichever shard it was.
+    /// How often an operator has moved its cursor back over a row of this shard. If its shard is not known, which is so of former sets of
+    /// cursors and of a row that is gone, it is the one that was moved back most often.
     #[must_use]
-    pub fn moved_back(&self, at: Timestamp) -> u64 {
-        let over = |event: &&Event| match &event.step {
-            Step::Moved { from, to } => instant(to.as_ref()) <= at && at <= instant(from.as_ref()),
-            _ => false,
+    pub fn moved_back(&self, at: Timestamp, shard: Option<&str>) -> u64 {
+        let of_set = |generation: usize| {
+            let mut moves: HashMap<&str, u64> = HashMap::new();
+            let of_row = |event: &&Event| generation > 0 || shard.is_none_or(|shard| shard == event.shard);
+            let events = self.events.iter().filter(|event| event.generation == generation && event.step.repeats(at));
+            for event in events.filter(of_row) {
+                *moves.entry(event.shard.as_str()).or_default() += 1;
+            }
+            moves.into_values().max().unwrap_or(0)
         };
-        self.events.iter().filter(over).count() as u64
+        (0..=self.former.len()).map(of_set).sum()
+    }
+}
+
+impl Outcome {
+    fn of(note: Operation) -> Self {
+        let place = note.is_placed.then_some(note.to);
+        Self { moved: note.moved.unwrap_or_default(), at: note.at, place }
+    }
+
+    /// What it says of a cursor that took over something else.
+    fn adopted(self) -> Option<Step> {
+        match self.place {
+            Some(place) => Some(Step::Adopted(place)),
+            None => self.at.map(Step::AdoptedAt),
+        }
     }
 }
 
@@ -344,11 +325,6 @@ impl Operation {
             None => outcomes.pop_last().map(|(_, outcome)| outcome),
         }
     }
-}
-
-/// That of a place; none is before every row.
-fn instant(place: Option<&Position>) -> Timestamp {
-    place.map_or(Timestamp::NEG_INFINITY, |place| place.created_at)
 }
 
 /// A cursor's name: its relay's, and what tells it from the other shards.

@@ -153,7 +153,8 @@ fn at(value: &Value, path: &[String]) -> Option<String> {
     }
 }
 
-/// An instant as publishers write it: RFC 3339, PostgreSQL's own text, or a number since 1970 in seconds, milli- or microseconds.
+/// An instant as publishers write it: RFC 3339, the relay's own text of any year, PostgreSQL's own text, or a number since 1970 in
+/// seconds, milli- or microseconds.
 fn instant(text: &str) -> Option<Timestamp> {
     if let Ok(number) = text.parse::<i64>() {
         let factor = match number.unsigned_abs() {
@@ -163,7 +164,7 @@ fn instant(text: &str) -> Option<Timestamp> {
         };
         return number.checked_mul(factor).map(Timestamp::from_unix_micros);
     }
-    if let Ok(at) = Timestamp::parse_rfc3339(text) {
+    if let Some(at) = Timestamp::parse_noted(text) {
         return Some(at);
     }
     let mut text = text.replacen(' ', "T", 1);
@@ -215,6 +216,8 @@ mod tests {
             assert_eq!(instant(text), Some(wanted), "{text}");
         }
         assert_eq!(instant("1795248000").map(Timestamp::unix_micros), Some(1_795_248_000_000_000));
+        let far = Timestamp::from_pg_micros(252_455_616_000_000_000);
+        assert_eq!((instant(&far.to_string()), instant("infinity")), (Some(far), Some(Timestamp::INFINITY)));
         assert_eq!(instant("soon"), None);
     }
 }

@@ -9,6 +9,7 @@ use super::{Error, Problem, Subject};
 use crate::database::Session;
 use crate::position::{Position, Timestamp};
 use crate::source::range::{self, Bounds};
+use crate::source::shape::Shape;
 
 /// So many records are read to find one that says how old it is.
 const LOOKED_AT: i64 = 500;
@@ -57,17 +58,9 @@ impl Subject {
         Ok(last_cut.filter(|at| *at > since).map_or(Retained::All, Retained::After))
     }
 
-    /// The oldest row of the built-in outbox, whose delivered rows are pruned; of other tables no row is known to be. Each shard has an
-    /// oldest row of its own, and none if no key is of it.
+    /// That of its parts.
     pub(super) async fn oldest(&self, session: &Session) -> Result<Timestamp, Error> {
-        if self.parts.first().is_none_or(|shape| shape.config.table.to_string() != BUILT_IN) {
-            return Ok(Timestamp::NEG_INFINITY);
-        }
-        let mut oldest = Timestamp::INFINITY;
-        for shape in &self.parts {
-            oldest = oldest.min(range::oldest(session, shape).await?.unwrap_or(Timestamp::INFINITY));
-        }
-        Ok(oldest)
+        oldest(session, &self.parts).await
     }
 
     /// How many rows there are from one instant to another, of each part counted up to [`REMOVED`].
@@ -80,4 +73,17 @@ impl Subject {
         }
         Ok(rows)
     }
+}
+
+/// The oldest row of the built-in outbox, whose delivered rows are pruned; of other tables no row is known to be. Each shard has an
+/// oldest row of its own, and none if no key is of it.
+pub(super) async fn oldest(session: &Session, parts: &[Arc<Shape>]) -> Result<Timestamp, Error> {
+    if parts.first().is_none_or(|shape| shape.config.table.to_string() != BUILT_IN) {
+        return Ok(Timestamp::NEG_INFINITY);
+    }
+    let mut oldest = Timestamp::INFINITY;
+    for shape in parts {
+        oldest = oldest.min(range::oldest(session, shape).await?.unwrap_or(Timestamp::INFINITY));
+    }
+    Ok(oldest)
 }

@@ -1,6 +1,7 @@
 //! What relays pass is compared with the tables: rows that commit behind the position of a table without a column `txid` are found, and
 //! nothing else is taken for such a row.
 
+mod keep;
 mod storm;
 
 use std::time::Duration;

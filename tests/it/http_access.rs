@@ -388,6 +388,38 @@ async fn http_receiver_is_shown_the_certificate_that_stands_in_the_files_now() {
     assert!(!process.log().contains("PRIVATE KEY"));
 }
 
+// Guarantee: secrets.certificate-end
+#[tokio::test(flavor = "multi_thread")]
+async fn check_names_own_certificates_that_have_ended_or_end_soon() {
+    let (database, authority) = (database().await, Authority::new());
+    let owner = bookings(&database, CLOCK).await;
+    owner.batch_execute("INSERT INTO bookings DEFAULT VALUES").await.unwrap();
+    for (days, exit, code, words) in
+        [(-1, 3, "certificate_expired", "has ended at 2"), (2, 0, "certificate_expires", "in 1 days"), (30, 0, "", "")]
+    {
+        let Files { certificate, key } = authority.issue_client("relay", days);
+        let (certificate, key) = (certificate.display(), key.display());
+        let relay = format!(
+            "[kafka.properties]\n\"ssl.certificate.location\" = \"{certificate}\"\n\
+             [[relay]]\nname = \"h\"\nstart = \"beginning\"\n[relay.source.stream]\ntable = \"public.bookings\"\n\
+             [relay.sink.http]\nurl = \"https://127.0.0.1:1/\"\ncert_file = \"{certificate}\"\nkey_file = \"{key}\"\n"
+        );
+        let text = toml(&database, "relay", Some("127.0.0.1:1"), &relay);
+        let (found, out, log) = outbox_relay(&text, &["check", "-o", "json"]).await;
+        assert_eq!(found, Some(exit), "{out}{log}");
+        let findings = json(&out)["findings"].as_array().unwrap().clone();
+        let of = |words: &str| findings.iter().any(|it| it["message"].as_str().unwrap().contains(words));
+        for what in ["[relay.sink.http] cert_file (", "[kafka.properties] ssl.certificate.location ("] {
+            assert_eq!(of(what), !code.is_empty(), "{days} days: {what} in {out}");
+        }
+        if let Some(finding) = finding(&json(&out), code) {
+            assert!(finding["message"].as_str().unwrap().contains(words), "{finding}");
+            assert!(finding["fix_setting"].as_str().unwrap().contains("a new certificate and its key"), "{finding}");
+        }
+        assert_eq!(finding(&json(&out), code).is_some(), !code.is_empty(), "{out}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn access_that_cannot_work_is_refused_by_name() {
     let cases = [

@@ -206,10 +206,14 @@ async fn turn_that_has_lost_its_lock_records_nothing_over_the_next_turns_progres
 
     let heir = locked(&pool).await;
     assert!(heir.resumes);
-    let resumed = heir.resume(true, "heir").await.unwrap();
+    let resumed = heir.resume(true, Some(7), "heir").await.unwrap();
     assert_eq!(resumed, Some(Resumed { rows: 20, by: "next".to_owned() }));
     let at: String = owner.query_one("SELECT position_id FROM outbox.cursor", &[]).await.unwrap().get(0);
     assert_eq!(at, "20");
+    let recorded = "SELECT reads, up_to_id, row_count, octet_length(sums) FROM outbox.audit_slice";
+    let recorded = owner.query_one(recorded, &[]).await.unwrap();
+    let rows: (i64, &str, i64, i32) = (recorded.get(0), recorded.get(1), recorded.get(2), recorded.get(3));
+    assert_eq!(rows, (7, "20", 20, 0), "up to where rows were passed, and how many");
     write(&probe, &lost, 15).await.unwrap();
     assert!(!locked(&pool).await.resumes, "nor after the cursor has moved");
 }

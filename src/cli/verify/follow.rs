@@ -7,13 +7,14 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::printed::{self, cells};
+use super::side::Side;
 use super::{Args, Since, compared, range};
 use crate::cli::format::Format;
 use crate::cli::output::{complain, print, print_more};
 use crate::cli::table::visible;
 use crate::database::Session;
 use crate::shutdown;
-use crate::verify::{Range, Report, Subject};
+use crate::verify::{Range, Report};
 
 /// Between two rounds.
 const PAUSE: Duration = Duration::from_secs(5);
@@ -22,12 +23,12 @@ const BACK: Duration = Duration::from_secs(600);
 /// How long the last report may take after a signal.
 const LAST: Duration = Duration::from_secs(3_600);
 
-pub(super) async fn run(session: &Session, subjects: Vec<Subject>, args: &Args) -> anyhow::Result<ExitCode> {
+pub(super) async fn run(session: &Session, subjects: Vec<Side>, args: &Args) -> anyhow::Result<ExitCode> {
     let stop = CancellationToken::new();
     shutdown::watch(stop.clone(), CancellationToken::new(), LAST)?;
     let mut followed = Vec::new();
     for subject in subjects {
-        let first = range(session, &subject, args).await?;
+        let first = range(session, subject.grace(), args).await?;
         followed.push(Followed { since: first.since, told: HashSet::new(), subject });
     }
     loop {
@@ -65,7 +66,7 @@ async fn over(session: &Session, followed: &[Followed], args: &Args) -> anyhow::
 }
 
 struct Followed {
-    subject: Subject,
+    subject: Side,
     since: crate::position::Timestamp,
     told: HashSet<(String, &'static str)>,
 }
@@ -74,7 +75,7 @@ impl Followed {
     /// From the beginning, or from so long ago, until now.
     async fn range(&self, session: &Session, args: &Args, back: Option<Duration>) -> anyhow::Result<Range> {
         let args = Args { since: Since::At(self.since), ..args.clone() };
-        let all = range(session, &self.subject, &args).await?;
+        let all = range(session, self.subject.grace(), &args).await?;
         let since = back.map_or(self.since, |back| self.since.max(all.until.minus(back)));
         Ok(Range { since, ..all })
     }
@@ -90,7 +91,7 @@ impl Followed {
             Ok(report) => report,
             Err(error) if session.is_closed() => return Err(error),
             Err(error) => {
-                complain(format_args!("{}: {error}; trying again", self.subject.name));
+                complain(format_args!("{}: {error}; trying again", self.subject.name()));
                 return Ok(true);
             }
         };

@@ -8,6 +8,8 @@ use serde_json::{Value, json};
 use super::Args;
 use crate::cli::format::Format;
 use crate::cli::table::{Table, visible};
+use crate::position::{Position, Timestamp};
+use crate::verify::report::Passed;
 use crate::verify::{Difference, Report};
 
 /// All reports; one alone is the document.
@@ -29,21 +31,59 @@ fn document(report: &Report, limit: usize) -> Value {
     let differences: Vec<Value> = report.differences.iter().take(limit).map(difference).collect();
     let counts: BTreeMap<&str, u64> = report.counts.iter().map(|(kind, count)| (kind.as_str(), *count)).collect();
     let explained: BTreeMap<&str, u64> = report.known.iter().map(|(known, count)| (known.as_str(), *count)).collect();
-    json!({
+    let late = |(at, id): &(Timestamp, String)| json!({ "id": id, "created_at": at.to_string() });
+    let to_come: Vec<Value> = report.to_come.iter().take(limit).map(late).collect();
+    let of_topic = report.passed.is_none();
+    let mut document = json!({
         "relay": report.name,
-        "topic": report.topic,
+        "topic": of_topic.then_some(&report.topic),
         "since": report.since.to_string(),
         "until": report.until.to_string(),
         "ok": report.is_equal(),
         "slices": report.slices(),
-        "rows": { "table": report.table, "delivered": report.delivered, "topic": report.records },
+        "rows": { "table": report.table, "delivered": report.delivered, "topic": of_topic.then_some(report.records) },
         "not_yet_due": report.pending,
         "explained": explained,
+        "late_to_come": to_come,
         "counts": counts,
         "differences": differences,
         "differences_capped": report.differences.len() > limit || !report.complete,
         "notes": report.notes,
-    })
+    });
+    if let Some(passed) = &report.passed {
+        add_passed(&mut document, passed);
+    }
+    document
+}
+
+/// What there is to say of slices.
+fn add_passed(document: &mut Value, passed: &Passed) {
+    let place = |place: &Position| json!({ "created_at": place.created_at.to_string(), "id": place.id });
+    let unclear = passed.unclear.iter().map(|slice| {
+        json!({
+            "cursor": slice.cursor,
+            "after": place(&slice.after),
+            "up_to": place(&slice.up_to),
+            "table": slice.table,
+            "passed": slice.passed,
+        })
+    });
+    let unclear: Vec<Value> = unclear.collect();
+    let left_out = passed.left_out.iter().map(|part| {
+        json!({
+            "cursor": part.cursor,
+            "after": place(&part.after),
+            "up_to": place(&part.up_to),
+            "rows": part.rows,
+            "reason": part.why,
+        })
+    });
+    document["sink"] = passed.sink.into();
+    document["not_compared"] = left_out.collect();
+    if passed.unnamed > 0 || !unclear.is_empty() {
+        document["differences_capped"] = true.into();
+    }
+    document["unclear"] = unclear.into();
 }
 
 fn difference(found: &Difference) -> Value {
@@ -68,7 +108,12 @@ fn table(report: &Report, limit: usize) -> String {
     for (known, count) in &report.known {
         let _ = write!(text, ", {count} {}", known.as_str());
     }
-    let _ = writeln!(text, "\n  topic  {}: {} records", visible(&report.topic), report.records);
+    match &report.passed {
+        None => {
+            let _ = writeln!(text, "\n  topic  {}: {} records", visible(&report.topic), report.records);
+        }
+        Some(passed) => write_passed(&mut text, passed),
+    }
     for note in &report.notes {
         let _ = writeln!(text, "  note: {}", visible(note));
     }
@@ -86,6 +131,26 @@ fn table(report: &Report, limit: usize) -> String {
     text
 }
 
+fn write_passed(text: &mut String, passed: &Passed) {
+    let _ = writeln!(text, "\n  slices {} of what was passed to {}", passed.slices, passed.sink);
+    for part in &passed.left_out {
+        let (after, up_to) = (visible(&part.after.to_string()), visible(&part.up_to.to_string()));
+        let _ = writeln!(
+            text,
+            "  not compared: {} rows of {} between {after} and {up_to}: {}",
+            part.rows, part.cursor, part.why
+        );
+    }
+    for slice in &passed.unclear {
+        let (after, up_to) = (visible(&slice.after.to_string()), visible(&slice.up_to.to_string()));
+        let _ = writeln!(
+            text,
+            "  more than nine ids differ of {} between {after} and {up_to}: the table has {} rows, {} were passed",
+            slice.cursor, slice.table, slice.passed
+        );
+    }
+}
+
 /// A difference as it is printed: id, instant, kind, record.
 pub(super) fn cells(found: &Difference) -> [String; 4] {
     let record = found.record.as_ref();
@@ -101,7 +166,14 @@ fn verdict(report: &Report) -> String {
     if report.is_equal() {
         return "equal".to_owned();
     }
-    let counts: Vec<String> = report.counts.iter().map(|(kind, count)| format!("{count} {}", kind.as_str())).collect();
+    if !report.is_different() {
+        let rows: u64 = report.passed.iter().flat_map(|passed| &passed.left_out).map(|part| part.rows).sum();
+        return format!("no difference found, and {rows} rows not compared");
+    }
+    let counts = report.counts.iter().map(|(kind, count)| format!("{count} {}", kind.as_str()));
+    let unclear = report.passed.as_ref().map_or(0, |passed| passed.unclear.len());
+    let unclear = (unclear > 0).then(|| format!("{unclear} slices in more ids than can be named"));
+    let counts: Vec<String> = counts.chain(unclear).collect();
     let at_least = if report.complete { "" } else { "at least " };
     format!("different: {at_least}{}", counts.join(", "))
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::side::Side;
 use super::{Args, Trial};
 use crate::cli::output::complain;
 use crate::config::Config;
@@ -16,15 +17,15 @@ use crate::source::shape::Shape;
 use crate::source::{RuleChoice, Stream, TableName, judge, table};
 use crate::verify::record::{Place, Reading};
 use crate::verify::topic::Topics;
-use crate::verify::{Cursors, Keeps, Problem, Subject};
+use crate::verify::{Cursors, Keeps, Problem, Recordings, Subject};
 use crate::{relay, sink};
 
 /// Findings without which a table can be compared.
 const READABLE: [&str; 5] = ["privilege_missing", "row_security", "table_kind", "column_missing", "column_type"];
 
-pub(super) async fn all(config: Config, session: &Session, args: &Args) -> anyhow::Result<Vec<Subject>> {
+pub(super) async fn all(config: Config, session: &Session, args: &Args) -> anyhow::Result<Vec<Side>> {
     if let (Some(name), Some(topic), Some(id)) = (&args.trial.table, &args.trial.topic, &args.trial.id) {
-        return Ok(vec![on_trial(&config, session, (name, topic, id), &args.trial).await?]);
+        return Ok(vec![Side::Topic(Box::new(on_trial(&config, session, (name, topic, id), &args.trial).await?))]);
     }
     let names: Vec<String> =
         args.relay.iter().map(|name| name.split('#').next().unwrap_or_default().to_owned()).collect();
@@ -35,35 +36,85 @@ pub(super) async fn all(config: Config, session: &Session, args: &Args) -> anyho
         let Some(first) = relays.first() else { continue };
         match (&first.sink, &first.source) {
             (sink::Config::Kafka(kafka), crate::source::Config::Stream(_)) => {
-                subjects.push(of_relay(&config, session, relays, kafka).await?);
+                subjects.push(Side::Topic(Box::new(of_relay(&config, session, relays, kafka).await?)));
             }
-            _ if args.relay.is_none() => complain(format_args!("{}: left out: {}", first.relay, no_topic(first))),
-            _ => {
-                return Err(Problem::new(
-                    no_topic(first),
-                    "Look at one whose source is a stream and whose sink is Kafka.",
-                )
-                .into());
+            _ if args.relay.is_none() => {
+                complain(format_args!("{}: left out: {}", first.relay, left_out(first)));
             }
+            _ => subjects.push(Side::Recorded(Box::new(recorded(session, relays, args).await?))),
         }
     }
     if subjects.is_empty() {
         return Err(Problem::new(
             "no relay of the configuration publishes a stream to Kafka",
-            "Name another --config.",
+            "Name the relay to compare, or another --config.",
         )
         .into());
     }
     Ok(subjects)
 }
 
-/// Why a relay cannot be compared.
-fn no_topic(relay: &relay::Config) -> String {
-    format!(
-        "{} sends to {}: there is no topic to compare with, and deliveries are not recorded in this version",
-        relay.relay,
-        relay.sink.kind()
-    )
+/// Why a relay is not among those that are compared without being named.
+fn left_out(relay: &relay::Config) -> String {
+    let (name, kind) = (&relay.relay, relay.sink.kind());
+    match relay.source {
+        crate::source::Config::Stream(_) => {
+            format!("it sends to {kind}: `outbox-relay verify {name}` compares it by itself")
+        }
+        _ => "its source is no stream".to_owned(),
+    }
+}
+
+/// A relay that has no topic: what its cursors have recorded.
+async fn recorded(session: &Session, relays: &[relay::Config], args: &Args) -> anyhow::Result<Recordings> {
+    let relay = &relays[0];
+    let (name, kind) = (&relay.relay, relay.sink.kind());
+    if args.repair || args.follow {
+        let (option, instead) = if args.repair {
+            let instead = "Rows that came late are dead letters: `outbox-relay dead-letter redrive` sends them. To have others sent again, \
+                           move the cursor back to before them: `outbox-relay cursor seek`.";
+            ("--repair", instead)
+        } else {
+            (
+                "--follow",
+                "Leave it out, and run it again, from a timer for example: what was passed is compared each time.",
+            )
+        };
+        return Err(Problem::new(
+            format!("{name} sends to {kind}: {option} is for relays that publish to Kafka"),
+            instead,
+        )
+        .into());
+    }
+    let shape = shape(session, relay).await?;
+    if let Some(why) = relay.unaudited(shape.sweep.is_some()) {
+        let what = format!(
+            "{name} sends to {kind}, and what it passes is not recorded, so that there is nothing to compare with: {}",
+            why.as_str()
+        );
+        return Err(Problem::new(what, why.fix()).into());
+    }
+    Ok(Recordings {
+        cursors: cursors(relays),
+        sink: kind,
+        parts: relays.iter().map(|relay| shape.for_shard(relay.shard.as_ref())).collect(),
+        keep: relay.audit.keep,
+    })
+}
+
+/// The table of a relay, once it can be read.
+async fn shape(session: &Session, relay: &relay::Config) -> anyhow::Result<Arc<Shape>> {
+    match prepare::shape(session, &relay.source).await? {
+        Ok(shape) => Ok(Arc::new(shape)),
+        Err(Unready::Wrong { message, hint, .. }) => Err(Problem::new(message, hint).into()),
+        Err(Unready::Waiting) => Err(Problem::new("the table cannot be read yet", "Try again.").into()),
+    }
+}
+
+fn cursors(relays: &[relay::Config]) -> Cursors {
+    let relay = &relays[0];
+    let names = relays.iter().map(|relay| relay.name.clone()).collect();
+    Cursors { relay: relay.relay.clone(), names, start: relay.start }
 }
 
 fn cluster(config: &Config) -> anyhow::Result<Arc<Cluster>> {
@@ -84,11 +135,7 @@ async fn of_relay(
     kafka: &sink::kafka::Config,
 ) -> anyhow::Result<Subject> {
     let relay = &relays[0];
-    let shape = match prepare::shape(session, &relay.source).await? {
-        Ok(shape) => Arc::new(shape),
-        Err(Unready::Wrong { message, hint, .. }) => return Err(Problem::new(message, hint).into()),
-        Err(Unready::Waiting) => return Err(Problem::new("the table cannot be read yet", "Try again.").into()),
-    };
+    let shape = shape(session, relay).await?;
     let header = |name: &str| Place::Header(name.to_owned());
     let keeps = match (kafka.unordered, relays.len(), &kafka.key) {
         (true, _, _) | (false, 2.., None) => Keeps::Nothing,
@@ -108,11 +155,7 @@ async fn of_relay(
         keeps,
         parts: relays.iter().map(|relay| shape.for_shard(relay.shard.as_ref())).collect(),
         indexed: true,
-        cursors: Some(Cursors {
-            relay: relay.relay.clone(),
-            names: relays.iter().map(|relay| relay.name.clone()).collect(),
-            start: relay.start,
-        }),
+        cursors: Some(cursors(relays)),
         grace: Duration::ZERO,
     })
 }
@@ -175,8 +218,8 @@ fn keeps_from_reading(finding: &Finding) -> bool {
 
 /// What a failed question means.
 pub(super) fn reading(error: &crate::database::Error) -> anyhow::Error {
-    let hint = "GRANT SELECT on the table, and on outbox.cursor, outbox.operation, outbox.dead_letter, outbox.parked and outbox.claim, \
-                to the role: `outbox-relay migrate up --relay-role ROLE` does the latter.";
+    let hint = "GRANT SELECT on the table, and on outbox.cursor, outbox.operation, outbox.dead_letter, outbox.parked, outbox.claim and \
+                outbox.audit_slice, to the role: `outbox-relay migrate up --relay-role ROLE` does the latter.";
     Problem::new(format!("cannot read what is compared: {error}"), hint).into()
 }
 

@@ -76,6 +76,25 @@ fn bad_collector_is_refused_with_key_value_and_fix() {
 }
 
 #[test]
+fn audit() {
+    let with = |lines: &str| -> &'static str { format!("[audit]\n{lines}\n[kafka]").leak() };
+    judge(&[
+        ("[kafka]", with("keep = \"59m\""), "audit.keep", "out of bounds"),
+        ("[kafka]", with("keep = \"366d\""), "audit.keep", "out of bounds"),
+        ("[kafka]", with("keep = 7"), "audit.keep", "a duration is needed here, this is an integer"),
+        ("[kafka]", with("keep = \"7 days\""), "audit.keep", "a duration has no unit"),
+        ("[kafka]", with("enabled = false\nkeep = \"7d\""), "audit.keep", "nothing is recorded that could be kept"),
+        ("[kafka]", with("keep = \"7d\"\n[retention]\ndead_letters = \"6d\""), "audit.keep", "deletes sooner"),
+        ("[kafka]", with("keep = \"1h\"\n[retention]\ndead_letters = \"90m\""), "audit.keep", "deletes sooner"),
+        ("[kafka]", with("kept = \"7d\""), "audit.kept", "unknown key"),
+    ]);
+    let told = parse(&GOOD.replacen("[kafka]", with("keep = \"1m\""), 1)).expect_err("refused").to_string();
+    for part in ["audit.keep = \"1m\"", "write a duration from \"1h\" to \"8760h\""] {
+        assert!(told.contains(part), "{part} in {told}");
+    }
+}
+
+#[test]
 fn sign_in_at_postgres() {
     judge(&[
         (
@@ -174,7 +193,7 @@ fn kafka_admin_and_the_rest() {
             SERVERS,
             "bootstrap_servers = \"a\"\nsasl_password_file = \"/no/such\"",
             "kafka.sasl_password_file",
-            "cannot be read",
+            "/no/such cannot be read",
         ),
         (SERVERS, "bootstrap_servers = \"a\"\nproperties = 5", "kafka.properties", "a table is needed here"),
         ("[[relay]]", "[admin]\nlisten = \"localhost:1\"\n[[relay]]", "admin.listen", "not an address"),

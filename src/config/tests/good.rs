@@ -39,6 +39,23 @@ fn spans_are_opt_in_and_shown_as_they_are_read() {
 }
 
 #[test]
+fn what_is_recorded_is_kept_only_where_that_is_asked_for() {
+    assert_eq!(parse(GOOD).expect("valid").audit, crate::relay::Audit { enabled: true, keep: None });
+    let week = Some(Duration::from_secs(7 * 86_400));
+    let section = load(&format!("{GOOD}\n[audit]\nkeep = \"7d\"\n"), &[]);
+    let variable = load(GOOD, &[("OUTBOX_RELAY__AUDIT__KEEP", "168h")]);
+    for config in [section, variable] {
+        assert_eq!(config.audit.keep, week);
+        assert!(config.relays.iter().all(|relay| relay.audit == config.audit));
+        assert_eq!(load(&config.redacted(), &[]).audit, config.audit);
+        let without = parse(GOOD).expect("valid");
+        let fingerprint =
+            |config: &Config| config.relays.iter().map(|relay| relay.fingerprint.clone()).collect::<Vec<_>>();
+        assert_eq!(fingerprint(&config), fingerprint(&without), "it changes nothing that a halt depends on");
+    }
+}
+
+#[test]
 fn defaults_are_filled_in() {
     let config = parse(GOOD).expect("valid");
     assert_eq!(config.postgres.pool_size, 10);

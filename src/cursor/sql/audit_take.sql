@@ -1,7 +1,9 @@
 UPDATE outbox.audit_slice AS s SET check_at = pg_catalog.clock_timestamp() + pg_catalog.make_interval(secs => $2)
 WHERE s.id = (
     SELECT d.id FROM outbox.audit_slice AS d
-    WHERE d.check_at <= pg_catalog.clock_timestamp() AND d.cursor = ANY ($1)
+    WHERE d.check_at <= pg_catalog.statement_timestamp() AND d.cursor = ANY ($1)
+        -- Older ones that have been compared are not compared again: they have been kept long enough, or too long ago.
+        AND (d.checks = 0 OR d.ended_at > pg_catalog.statement_timestamp() - interval '2 hours')
         -- An operator is to decide first, perhaps of rows that a partition brought which was attached.
         AND NOT EXISTS (SELECT FROM outbox.cursor_status AS h WHERE h.cursor = d.cursor AND h.halted)
     -- The first comparison of a quiet cursor's slice does not wait for further ones of a busy cursor's.

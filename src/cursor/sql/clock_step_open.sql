@@ -15,7 +15,13 @@ WITH RECURSIVE successor AS (
     FROM outbox.operation AS r, pg_catalog.jsonb_array_elements(r.detail -> 'cursors') AS c (place)
     WHERE r.verb = 'cursor remove'
 ), answer AS (
-    SELECT a.id, a.cursor, COALESCE((a.detail -> 'to' ->> 'created_at')::timestamptz, '-infinity') AS target
+    SELECT a.id, a.cursor,
+        CASE
+            -- Years that older versions wrote in a form that PostgreSQL does not read: no step of a clock ends there.
+            WHEN a.detail -> 'to' ->> 'created_at' ~ '^[+]|us$' THEN 'infinity'
+            WHEN a.detail -> 'to' ->> 'created_at' ~ '^(-|0000)' THEN '-infinity'
+            ELSE COALESCE((a.detail -> 'to' ->> 'created_at')::timestamptz, '-infinity')
+        END AS target
     FROM outbox.operation AS a
     WHERE a.verb = 'cursor seek'
 ), step AS (

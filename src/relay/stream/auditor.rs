@@ -1,7 +1,8 @@
 //! Compares what cursors have passed with their tables, beside the relays.
 //!
 //! Promise: a row that a table has between the two places of a slice, and that no turn has passed, becomes a letter, as one does that is
-//! found late by its transaction: it is delivered late, or halts the relay. What cannot be named is said aloud, and never taken for equal.
+//! found late by its transaction, and one for both: it is delivered late, or halts the relay. What cannot be named is said aloud, and never
+//! taken for equal. What is kept for `verify` (`[audit] keep`) stays for so long after its end.
 //!
 //! It takes a tenth of one session's time at most. First comparisons come before further ones; a slice that has waited a day for its first
 //! is given up, which is counted.
@@ -10,22 +11,21 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::audit::{self, Comparison, Difference, Sums, compare, element};
+use crate::audit::{Comparison, Sums, compare, element};
 use crate::cursor::Halting;
 use crate::cursor::audit_slices::{self, EndedSlice, Found};
 use crate::cursor::dead_letter::LateRows;
 use crate::database::{Error, Session, Sessions};
 use crate::late::LateRow;
 use crate::metrics::{self, AuditResult};
-use crate::position::Position;
 use crate::relay::engine::Engine;
 use crate::relay::engine::report;
 use crate::relay::setup::fingerprint::fingerprint;
 use crate::relay::setup::prepare;
-use crate::relay::stream::late_rows;
+use crate::relay::stream::{late_rows, missing};
 use crate::relay::{Config, Guarantee, OnLateRow};
 use crate::sink::Failure;
-use crate::source::range::{self, Bounds, PlacedRow, Way};
+use crate::source::range::{self, Bounds, Way};
 use crate::source::shape::Shape;
 
 /// How often it is asked whether a slice is due.
@@ -37,9 +37,6 @@ const AGAIN: [Duration; 2] = [Duration::from_secs(600), Duration::from_secs(3_60
 /// A pause is so many times as long as the comparison before it.
 const PAUSE: u32 = 9;
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-
-/// More rows than this are not made letters of at a time.
-const MOST: usize = 100_000;
 
 /// What is known of a pass through slices that are due.
 struct Pass<'a> {
@@ -53,7 +50,7 @@ struct Pass<'a> {
 pub async fn run(engine: Arc<Engine>, sessions: Sessions, relays: Vec<Config>) {
     let is_audited = |relay: &Config| {
         let is_stream = matches!(relay.source, crate::source::Config::Stream(_));
-        relay.audit && is_stream && relay.guarantee != Guarantee::AtMostOnce
+        relay.audit.enabled && is_stream && relay.guarantee != Guarantee::AtMostOnce
     };
     let relays: Vec<Config> = relays.into_iter().filter(is_audited).collect();
     for relay in &relays {
@@ -82,7 +79,8 @@ async fn pass(engine: &Engine, sessions: &Sessions, relays: &[Config]) -> Result
         return Ok(());
     }
     let probe = engine.probe.session().await?;
-    let skipped = audit_slices::too_old(&probe).await?;
+    let keep = relays.iter().find_map(|relay| relay.audit.keep);
+    let skipped = audit_slices::too_old(&probe, keep).await?;
     if !skipped.is_empty() {
         let slices: u64 = skipped.iter().map(|(_, slices)| slices).sum();
         tracing::warn!(slices, "what was passed more than a day ago is not compared with the table any more");
@@ -98,7 +96,9 @@ async fn pass(engine: &Engine, sessions: &Sessions, relays: &[Config]) -> Result
     loop {
         let begun = Instant::now();
         // One whose table cannot be read now is due again when this replica's time for it is over.
-        if let Some(result) = pass.compare(&slice).await? {
+        if pass.is_only_recorded(&slice) {
+            audit_slices::compared(&probe, &slice, next(&slice, keep)).await?;
+        } else if let Some(result) = pass.compare(&slice).await? {
             metrics::audited(&slice.cursor, result, 1);
             tracing::debug!(
                 cursor = slice.cursor,
@@ -106,7 +106,10 @@ async fn pass(engine: &Engine, sessions: &Sessions, relays: &[Config]) -> Result
                 ?result,
                 "slice compared"
             );
-            let next = AGAIN.into_iter().find(|after| *after > slice.age && result != AuditResult::Over);
+            let next = match result {
+                AuditResult::Over => keep.filter(|keep| *keep > slice.age),
+                _ => next(&slice, keep),
+            };
             audit_slices::compared(&probe, &slice, next).await?;
         }
         tokio::time::sleep((begun.elapsed() * PAUSE).min(LONGEST_PAUSE)).await;
@@ -117,7 +120,18 @@ async fn pass(engine: &Engine, sessions: &Sessions, relays: &[Config]) -> Result
     }
 }
 
+/// How long after its end a slice is looked at again: to be compared, and then to be deleted.
+fn next(slice: &EndedSlice, keep: Option<Duration>) -> Option<Duration> {
+    AGAIN.into_iter().chain(keep).find(|after| *after > slice.age)
+}
+
 impl Pass<'_> {
+    /// Whether it is for `verify` alone: only the number of its rows is known, or the relay leaves rows out.
+    fn is_only_recorded(&self, slice: &EndedSlice) -> bool {
+        let config = self.relays.iter().find(|relay| relay.name == slice.cursor);
+        slice.sums.is_none() || config.is_some_and(Config::is_only_recorded)
+    }
+
     /// Compares a slice with the table, and writes down what came late.
     async fn compare(&mut self, slice: &EndedSlice) -> Result<Option<AuditResult>, Error> {
         let Some(config) = self.relays.iter().find(|relay| relay.name == slice.cursor) else {
@@ -129,14 +143,15 @@ impl Pass<'_> {
         let Some(delivered) = slice.sums.as_ref().filter(|_| is_same) else { return Ok(Some(AuditResult::Over)) };
         let bounds = Bounds { after: slice.after.clone(), up_to: slice.up_to.clone() };
         let mut table = Sums::default();
-        self.read(&shape, &bounds, false, |row| table.add(element(row.id))).await?;
+        let way = Way { indexed: true, transactions: false };
+        range::each(&self.reader, &shape, &bounds, way, |row| table.add(element(row.id))).await?;
         let difference = match compare(delivered, &table) {
             Comparison::Equal => return Ok(Some(AuditResult::Equal)),
             Comparison::Differs(difference) if difference.missing() == 0 => return Ok(Some(AuditResult::Gone)),
             Comparison::Differs(difference) => Some(difference),
             Comparison::TooMany => None,
         };
-        let late = self.late(&shape, &bounds, delivered, difference.as_ref()).await?;
+        let late = missing::rows(&self.reader, &shape, &bounds, delivered, difference.as_ref()).await?;
         // Rows were read by the table's name: another relation may have come under it since its shape was read.
         self.shapes.clear();
         let now = self.shape(config).await?;
@@ -165,58 +180,6 @@ impl Pass<'_> {
         let shape = shape.ok().map(|shape| Arc::new(shape).for_shard(config.shard.as_ref()));
         self.shapes.insert(config.name.clone(), shape.clone());
         Ok(shape)
-    }
-
-    async fn read(
-        &self,
-        shape: &Shape,
-        bounds: &Bounds,
-        transactions: bool,
-        see: impl FnMut(PlacedRow<'_>),
-    ) -> Result<(), Error> {
-        range::each(&self.reader, shape, bounds, Way { indexed: true, transactions }, see).await
-    }
-
-    /// The rows that were not passed, in order; none when they cannot be told with certainty.
-    async fn late(
-        &self,
-        shape: &Shape,
-        bounds: &Bounds,
-        delivered: &Sums,
-        difference: Option<&Difference>,
-    ) -> Result<Option<Vec<LateRow>>, Error> {
-        let (mut late, mut elements) = (Vec::new(), Vec::new());
-        let (mut table, mut transactions) = (Sums::default(), HashMap::<String, Sums>::new());
-        let see = |row: PlacedRow<'_>| match difference {
-            Some(difference) if difference.is_missing(element(row.id)) => {
-                late.push(late_row(&row));
-                elements.push(element(row.id));
-            }
-            Some(_) => {}
-            None => {
-                table.add(element(row.id));
-                transactions.entry(row.transaction.to_owned()).or_default().add(element(row.id));
-            }
-        };
-        self.read(shape, bounds, true, see).await?;
-        if let Some(difference) = difference {
-            return Ok(difference.confirms(&elements).then_some(late));
-        }
-        let Some(whole) = audit::transactions(delivered, &table, &transactions) else { return Ok(None) };
-        let mut sums = Sums::default();
-        let see = |row: PlacedRow<'_>| {
-            if whole.contains(&row.transaction) && late.len() <= MOST {
-                sums.add(element(row.id));
-                late.push(late_row(&row));
-            }
-        };
-        self.read(shape, bounds, true, see).await?;
-        if late.len() > MOST {
-            return Ok(None);
-        }
-        // What was read now is what was told from the reading before.
-        sums.merge(delivered);
-        Ok((sums == table).then_some(late))
     }
 
     /// None when another replica, or an operator, is to be waited for.
@@ -283,7 +246,37 @@ fn unnamed(config: &Config, slice: &EndedSlice, rows: u64) {
     );
 }
 
-fn late_row(row: &PlacedRow<'_>) -> LateRow {
-    let position = Position { created_at: row.created_at, id: Some(row.id.to_owned()) };
-    LateRow { position, transaction: row.transaction.to_owned() }
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::position::{Position, Timestamp};
+
+    #[test]
+    fn slice_is_compared_again_and_then_deleted_when_it_is_kept_no_more() {
+        let place = Position { created_at: Timestamp::from_pg_micros(0), id: None };
+        let aged = |minutes: u64| EndedSlice {
+            id: 1,
+            cursor: "a".to_owned(),
+            reads: 1,
+            after: place.clone(),
+            up_to: place.clone(),
+            sums: None,
+            checks: 0,
+            age: Duration::from_secs(minutes * 60),
+        };
+        let minutes = |slice: &EndedSlice, keep: Option<u64>| {
+            next(slice, keep.map(|keep| Duration::from_secs(keep * 60))).map(|after| after.as_secs() / 60)
+        };
+        for (age, keep, expected) in [
+            (1, None, Some(10)),
+            (11, None, Some(60)),
+            (61, None, None),
+            (1, Some(120), Some(10)),
+            (61, Some(120), Some(120)),
+            (61, Some(60), None),
+            (121, Some(120), None),
+        ] {
+            assert_eq!(minutes(&aged(age), keep), expected, "{age} {keep:?}");
+        }
+    }
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use tokio::task::JoinHandle;
 
+use crate::audit::element;
 use crate::cursor::LockedCursor;
 use crate::cursor::turn_progress::{self, Resumed, TurnFacts};
 use crate::position::Position;
@@ -69,7 +70,8 @@ pub(in crate::relay) async fn resume(
     ready: &PreparedStream,
     cursor: LockedCursor,
 ) -> Result<TurnOutcome, TurnError> {
-    let resumed = within(engine, cursor.resume(ready.config.waits_for_disk(), &engine.replica)).await?;
+    let reads = ready.audits().then(|| element(&ready.shape.reads()));
+    let resumed = within(engine, cursor.resume(ready.config.waits_for_disk(), reads, &engine.replica)).await?;
     let Some(Resumed { rows, by }) = resumed else { return Ok(TurnOutcome::Resumed { rows: 0 }) };
     tracing::info!(cursor = ready.config.name, rows, by, "continuing where an interrupted turn had come");
     Ok(TurnOutcome::Resumed { rows })

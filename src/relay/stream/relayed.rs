@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::audit::Sums;
 use crate::batch::Batch;
 use crate::cursor::ahead::Beyond;
 use crate::late::Opened;
@@ -117,6 +118,17 @@ impl Relayed {
     /// are among them.
     pub(in crate::relay) fn end(&self, n: usize) -> Option<Position> {
         self.withheld.end(n).or_else(|| self.kept.end(n))
+    }
+
+    /// Sums over the ids of the first `n` messages and of all rows that are passed with them; none where not all of them are known.
+    pub(in crate::relay) fn sums(&self, n: usize) -> Option<Sums> {
+        let mut sums = self.kept.sums(n).filter(|_| n <= self.kept.rows())?;
+        match self.withheld.sums(n) {
+            Some(more) => sums.merge(&more),
+            None if self.withheld.passed(n) > 0 => return None,
+            None => {}
+        }
+        Some(sums)
     }
 
     pub(in crate::relay) fn message_id(&self, n: usize) -> Option<String> {

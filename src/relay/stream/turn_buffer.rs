@@ -79,9 +79,13 @@ impl Kept {
         Some(batch.position(row))
     }
 
-    /// Sums over the ids of the first `n` rows, which are no fewer than have been released; none where they are not taken.
+    /// Sums over the ids of the first `n` rows, which are no fewer than have been released; none where released rows are not in them.
     pub(in crate::relay) fn sums(&self, n: usize) -> Option<Sums> {
-        let mut sums = self.sums.clone()?;
+        let mut sums = match &self.sums {
+            Some(sums) => sums.clone(),
+            None if self.released.is_empty() => Sums::default(),
+            None => return None,
+        };
         let kept = self.batches.iter().flat_map(Batch::ids).take(n.saturating_sub(self.released.len()));
         kept.for_each(|id| sums.add(audit::element(id)));
         Some(sums)

@@ -35,8 +35,10 @@ const BETWEEN: usize = 25;
 /// What becomes of a row.
 enum Fate {
     Published,
-    /// It does not match the filter, or was acknowledged before.
+    /// It does not match the filter.
     LeftOut,
+    /// It was acknowledged before.
+    Acknowledged,
     /// Its key is parked.
     Parked(String),
     /// The sink would refuse it: it becomes a dead letter.
@@ -81,7 +83,7 @@ impl<'a> Parked<'a> {
             ahead: Arc::default(),
             most_refused: 0,
             asked: None,
-            withheld: Withheld::default(),
+            withheld: Withheld::new(ready.audits()),
             most,
             trace: None,
             enough: false,
@@ -182,7 +184,7 @@ impl<'a> Parked<'a> {
                     self.most.is_some_and(|most| open >= most) || refused > 0 && open >= self.most_between()
                 }
                 Fate::Refused(_) => refused >= self.most_refused,
-                Fate::LeftOut | Fate::Parked(_) => false,
+                Fate::LeftOut | Fate::Acknowledged | Fate::Parked(_) => false,
             };
             if is_over {
                 self.enough = true;
@@ -192,7 +194,7 @@ impl<'a> Parked<'a> {
                 Fate::Published => open += 1,
                 Fate::Refused(_) => refused += 1,
                 Fate::Parked(key) if !self.has_room(key, message.created_at) => break,
-                Fate::LeftOut | Fate::Parked(_) => {}
+                Fate::LeftOut | Fate::Acknowledged | Fate::Parked(_) => {}
             }
             fates.push(fate);
         }
@@ -213,7 +215,7 @@ impl<'a> Parked<'a> {
             return Fate::LeftOut;
         }
         if !self.ahead.is_empty() && self.ahead.contains(&(message.created_at, message.id.to_owned())) {
-            return Fate::LeftOut;
+            return Fate::Acknowledged;
         }
         let key = self.ready.key.as_ref().filter(|_| !self.keys.is_empty()).and_then(|key| key.of(message));
         let held = key.filter(|key| self.holds(key, message)).map(Cow::into_owned);

@@ -1,4 +1,5 @@
 use super::*;
+use crate::source::shape::IdType;
 
 fn place(micros: i64, id: &str) -> Option<Position> {
     Some(Position { created_at: Timestamp::from_pg_micros(micros), id: Some(id.to_owned()) })
@@ -216,7 +217,7 @@ fn row_that_was_given_up_comes_again_by_what_leads_its_own_shard_back() {
     assert_eq!(given_up(&led_back, 4, row(11, "1"), "#0"), DISCARDED);
     assert_eq!(given_up(&led_back, 4, row(15, "3"), "#1"), DISCARDED);
     let instants = [15, 31].map(Timestamp::from_pg_micros);
-    assert_eq!(instants.map(|at| led_back.moved_back(at)), [1, 0]);
+    assert_eq!(instants.map(|at| led_back.moved_back(at, Some("#0"))), [1, 0]);
     let onwards = skip(5, 1, place(12, "2"), true).into_iter().chain([done(4, "dead-letter discard", "r")]);
     assert_eq!(given_up(&history(onwards), 4, row(15, "3"), ""), DISCARDED, "it was beyond the position");
 }
@@ -250,4 +251,78 @@ fn row_older_than_an_adopt_of_its_cursor_may_have_been_accepted_as_never_sent() 
     assert_eq!(history(adopt(5).chain(over)).says(row(15, "3"), "#0"), SKIPPED);
     let back = seek(7, 2, "r#0", place(30, "7"), place(12, "2"));
     assert_eq!(history(adopt(5).chain(back)).says(row(15, "3"), "#0"), Said::Due);
+}
+
+/// An adoption of `r#0` with this number, carried out at 20 where the cursor stood.
+fn adopt_at(id: i64, stood: Option<Position>) -> impl Iterator<Item = Operation> {
+    let [note, ordered] = change(1, done(id, "cursor adopt", "r#0"), false);
+    let note = Operation { at: Some(Timestamp::from_pg_micros(20)), to: stood, is_placed: true, ..note };
+    [note, ordered].into_iter()
+}
+
+// Guarantee: verify.repair
+#[test]
+fn row_after_the_place_of_an_adopt_is_due_and_one_up_to_it_may_have_been_accepted() {
+    let adopted = history(adopt_at(5, place(12, "2")));
+    for (micros, id, said) in [
+        (11, "9", Said::Unclear(Withheld::Adopted)),
+        (12, "2", Said::Unclear(Withheld::Adopted)),
+        (12, "3", Said::Due),
+        (15, "3", Said::Due),
+        (25, "6", Said::Due),
+    ] {
+        assert_eq!(adopted.says(row(micros, id), "#0"), said, "{id} at {micros}");
+    }
+    assert_eq!(history(adopt_at(5, None)).says(row(1, "1"), "#0"), Said::Due, "it stood before every row");
+    let text = Row { ids: IdType::Text, ..row(12, "z") };
+    assert_eq!(adopted.says(text, "#0"), Said::Unclear(Withheld::Adopted), "only PostgreSQL orders texts");
+    let discarded = history(adopt_at(5, place(12, "2")).chain([done(4, "dead-letter discard", "r#0")]));
+    assert_eq!(given_up(&discarded, 4, row(15, "3"), "#0"), DISCARDED, "it was beyond the position");
+}
+
+// Guarantee: verify.repair
+#[test]
+fn adopt_of_another_number_of_partitions_accepts_no_row() {
+    let of_topic = adopt_at(5, place(12, "2")).map(|operation| Operation { is_of_topic: true, ..operation });
+    assert_eq!(history(of_topic).says(row(11, "9"), "#0"), Said::Nothing);
+}
+
+// Guarantee: verify.kinds
+#[test]
+fn move_back_of_one_shard_explains_no_second_record_of_another_shard() {
+    let moved = history(seek(1, 1, "r#0", place(30, "7"), place(12, "2")));
+    let at = Timestamp::from_pg_micros(15);
+    assert_eq!(["#0", "#1"].map(|shard| moved.moved_back(at, Some(shard))), [1, 0]);
+    assert_eq!(moved.moved_back(at, None), 1, "its shard is not known");
+    // Of two shards the row was of one; of which one of a former set is not known.
+    let back = |id, cursor| seek(id, 1, cursor, place(30, "7"), place(12, "2")).into_iter();
+    let both = || back(1, "r#0").chain(back(3, "r#1"));
+    assert_eq!(history(both()).moved_back(at, None), 1);
+    assert_eq!(history(both().chain([reshard(9)])).moved_back(at, Some("#2")), 1);
+}
+
+// Guarantee: verify.explained
+#[test]
+fn letters_of_the_cursors_that_a_reshard_has_ended_are_known_by_all_their_names() {
+    let rename = Operation { former: Some("old".to_owned()), ..done(12, "cursor rename", "r") };
+    let at = Some(Timestamp::from_pg_micros(20));
+    let first = Operation { former: Some("[\"old\"]".to_owned()), ..done(3, "cursor reshard", "old") };
+    let second = Operation { at, former: Some("[\"old#0\",\"old#1\"]".to_owned()), ..done(9, "cursor reshard", "old") };
+    let ended = history([first, second, rename]);
+    let names: Vec<(&str, Timestamp)> = ended.ended().iter().map(|ended| (ended.cursor.as_str(), ended.at)).collect();
+    let (newer, older) = (Timestamp::from_pg_micros(20), Timestamp::INFINITY);
+    let newest = [("r#0", newer), ("old#0", newer), ("r#1", newer), ("old#1", newer)];
+    assert_eq!(names, [&newest[..], &[("r", older), ("old", older)]].concat());
+    let letter = Row { given_up: Some(&ended.ended()[2].given_up), ..row(15, "3") };
+    assert_eq!(ended.says(letter, "#4"), DISCARDED);
+    assert_eq!(ended.says(row(15, "3"), "#4"), Said::Nothing);
+}
+
+// Guarantee: verify.explained
+#[test]
+fn row_of_a_former_letter_comes_again_by_what_led_back_after_the_reshard() {
+    let back = seek(11, 1, "r#4", place(30, "7"), place(12, "2"));
+    let ended = history(back.into_iter().chain([reshard(9)]));
+    let letter = Row { given_up: Some(&ended.ended()[0].given_up), ..row(15, "3") };
+    assert_eq!((ended.says(letter, "#4"), ended.says(letter, "#3")), (Said::Due, DISCARDED));
 }

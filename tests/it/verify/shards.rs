@@ -2,12 +2,24 @@
 
 use std::collections::BTreeSet;
 
-use super::{delivered_after, differences, pass_over, put, verify, with};
-use crate::support::{kafka_relay, outbox_relay};
+use super::{Delivered, delivered_after, differences, pass_over, put, verify, with};
+use crate::support::{CLOCK, bookings, broker, database, kafka_relay, outbox_relay, toml, unique};
+
+/// Twenty rows, each of a key of its own.
+const BOOK: &str = "INSERT INTO bookings (customer, payload) SELECT 'k' || n, '{}' FROM generate_series(1, 20) AS n";
 
 /// The number of a row's shard.
 fn number(key: &str, shards: u32) -> String {
     format!("(COALESCE(hashtextextended({key}::text COLLATE \"C\", 0), 0) & 2147483647) % {shards}")
+}
+
+/// A relay with two shards, each of which has delivered some of 20 rows, each of a key of its own.
+async fn two_shards() -> Delivered {
+    let index = format!("CREATE INDEX ON bookings (({}), created_at, id)", number("customer", 2));
+    let relay = delivered_after(&index, 0, 1, |topic| kafka_relay("events", topic, "shards = 2")).await;
+    relay.owner.batch_execute(BOOK).await.unwrap();
+    super::drain(&relay.text).await;
+    relay
 }
 
 // Guarantee: verify.retention
@@ -42,19 +54,15 @@ async fn records_of_the_built_in_outbox_are_compared_if_no_key_is_of_the_first_s
 // Guarantee: verify.explained
 #[tokio::test(flavor = "multi_thread")]
 async fn move_of_one_shard_excuses_no_row_that_another_has_lost() {
-    let number = number("customer", 2);
-    let index = format!("CREATE INDEX ON bookings (({number}), created_at, id)");
-    let relay = delivered_after(&index, 0, 1, |topic| kafka_relay("events", topic, "shards = 2")).await;
-    let book = "INSERT INTO bookings (customer, payload) SELECT 'k' || n, '{}' FROM generate_series(1, 20) AS n";
-    relay.owner.batch_execute(book).await.unwrap();
-    super::drain(&relay.text).await;
-    relay.owner.batch_execute(book).await.unwrap();
+    let relay = two_shards().await;
+    relay.owner.batch_execute(BOOK).await.unwrap();
     let seek = ["cursor", "seek", "events#0", "--after-id", "40", "--yes"];
     let (code, _, log) = outbox_relay(&relay.text, &seek).await;
     assert_eq!(code, Some(0), "{log}");
     pass_over(&relay.owner, "events#1", 40).await;
     super::drain(&relay.text).await;
-    let lost = format!("SELECT 'not_in_topic ' || id FROM bookings WHERE id > 20 AND {number} = 1");
+    let lost = number("customer", 2);
+    let lost = format!("SELECT 'not_in_topic ' || id FROM bookings WHERE id > 20 AND {lost} = 1");
     let lost = relay.owner.query(&lost, &[]).await.unwrap();
     let lost: BTreeSet<String> = lost.iter().map(|row| row.get(0)).collect();
     assert!(!lost.is_empty() && lost.len() < 20, "{lost:?}");
@@ -62,4 +70,55 @@ async fn move_of_one_shard_excuses_no_row_that_another_has_lost() {
     assert_eq!(code, Some(3), "{document}{log}");
     assert_eq!(differences(&document).into_iter().collect::<BTreeSet<_>>(), lost);
     assert_eq!(document["explained"], serde_json::json!({ "skipped": 20 - lost.len() }));
+}
+
+// Guarantee: verify.kinds
+#[tokio::test(flavor = "multi_thread")]
+async fn move_back_of_one_shard_excuses_no_second_record_of_another() {
+    let relay = two_shards().await;
+    let (code, _, log) = outbox_relay(&relay.text, &["cursor", "seek", "events#0", "--beginning", "--yes"]).await;
+    assert_eq!(code, Some(0), "{log}");
+    super::drain(&relay.text).await;
+    let (code, document, log) = verify(&relay.text, &["events"]).await;
+    assert_eq!(code, Some(0), "{document}{log}");
+    let other = format!("SELECT min(id)::text FROM bookings WHERE {} = 1", number("customer", 2));
+    let other: String = relay.owner.query_one(&other, &[]).await.unwrap().get(0);
+    let record = relay.records().await.into_iter().find(|record| record.id() == other).unwrap();
+    put(&relay.topic, &[record]).await;
+    let (code, document, log) = verify(&relay.text, &["events"]).await;
+    assert_eq!((code, differences(&document)), (Some(3), vec![format!("twice {other}")]), "{document}{log}");
+}
+
+// Guarantee: verify.explained
+#[tokio::test(flavor = "multi_thread")]
+async fn letter_of_a_shard_that_a_reshard_has_ended_explains_its_row() {
+    let (database, servers, topic) = (database().await, broker().await.bootstrap_servers(), unique("verified"));
+    broker().await.create_topic(&topic, 1, &[]).await.unwrap();
+    let text = |role: &str, shards: u32| {
+        let more = format!("shards = {shards}\non_poison = \"dead_letter\"");
+        toml(&database, role, Some(&servers), &kafka_relay("events", &topic, &more))
+    };
+    let owner = bookings(&database, CLOCK).await;
+    let poison = format!(
+        "CREATE INDEX ON bookings (({}), created_at, id); INSERT INTO bookings (customer, payload) \
+         SELECT k, repeat('x', 2000000) FROM (SELECT 'k' || n AS k FROM generate_series(1, 20) AS n) AS keys WHERE {} = 1 LIMIT 1",
+        number("customer", 2),
+        number("k", 2)
+    );
+    for sql in [poison.as_str(), BOOK] {
+        owner.batch_execute(sql).await.unwrap();
+    }
+    super::drain(&text("relay", 2)).await;
+    let discard = ["dead-letter", "discard", "--cursor", "events#1", "--yes"];
+    let (code, _, log) = outbox_relay(&text("relay", 2), &discard).await;
+    assert_eq!(code, Some(0), "{log}");
+    // As older versions noted it: without the rows.
+    owner.batch_execute("UPDATE outbox.operation SET detail = detail - 'rows'").await.unwrap();
+    let (code, out, log) = outbox_relay(&text("postgres", 1), &["cursor", "reshard", "events"]).await;
+    assert_eq!(code, Some(0), "{out}{log}");
+    let (_, document, log) = verify(&text("relay", 1), &["events"]).await;
+    // One partition has what two shards published, in the order of each.
+    let kinds: Vec<_> = document["counts"].as_object().unwrap().keys().filter(|kind| *kind != "out_of_order").collect();
+    assert!(kinds.is_empty(), "{document}{log}");
+    assert_eq!(document["explained"], serde_json::json!({ "discarded": 1 }));
 }

@@ -178,11 +178,9 @@ impl Turn<'_> {
         }
     }
 
-    /// What is recorded of the rows that it passes, of which `passed` are kept. Between those there may be others, of which too little is
-    /// kept.
+    /// What is recorded of the rows that it passes, of which `passed` are kept.
     fn recorded(&self, cursor: &LockedCursor, relayed: &Relayed, passed: usize, end: Option<&Position>) -> Recorded {
-        let all = self.ready.audits() && relayed.withheld.passed(passed) == 0;
-        let sums = if all { relayed.kept.sums(passed) } else { None };
+        let sums = if self.ready.audits() { relayed.sums(passed) } else { None };
         let now = self.sighting.horizon.observed_at;
         let (from, reads) = (cursor.position.as_ref(), element(&self.ready.shape.reads()));
         end.map_or_else(Recorded::default, |to| {

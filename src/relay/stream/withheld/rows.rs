@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use super::Fate;
+use crate::audit::{Sums, element};
 use crate::batch::Batch;
 use crate::cursor::parked::NewlyParked;
 use crate::message::Message;
@@ -30,6 +31,8 @@ pub(in crate::relay) struct Withheld {
     rows: usize,
     /// How many stand before published rows that have been released.
     released: usize,
+    /// Over the ids of these, as far as the sink was to get them, where it is asked for.
+    sums: Option<Sums>,
 }
 
 /// Rows in a row that are not published.
@@ -41,20 +44,28 @@ struct Over {
     rows: usize,
     /// The last of them.
     last: Position,
+    /// Over the ids of these rows that the sink was to get.
+    sums: Option<Box<Sums>>,
 }
 
 impl Withheld {
+    /// Nothing yet; `sums` says whether [`Self::sums`] will be asked for.
+    pub(super) fn new(sums: bool) -> Self {
+        Self { sums: sums.then(Sums::default), ..Self::default() }
+    }
+
     /// Takes those rows of a batch that are not published; the others are what it gives back.
     pub(super) fn take(&mut self, batch: &Batch, fates: impl IntoIterator<Item = Fate>, published: usize) -> Batch {
         let mut open = batch.successor();
         let (mut parked, mut refused) = (None, None);
         for (row, fate) in fates.into_iter().enumerate() {
+            let is_meant = !matches!(fate, Fate::LeftOut);
             match fate {
                 Fate::Published => {
                     open.copy(batch, row);
                     continue;
                 }
-                Fate::LeftOut => {}
+                Fate::LeftOut | Fate::Acknowledged => {}
                 Fate::Parked(key) => {
                     parked.get_or_insert_with(|| batch.successor()).copy(batch, row);
                     self.keys.push(key);
@@ -65,7 +76,7 @@ impl Withheld {
                     self.reasons.push((published + open.len(), failure));
                 }
             }
-            self.passes(published + open.len(), batch.position(row));
+            self.passes(published + open.len(), batch.position(row), is_meant);
         }
         self.bytes += parked.iter().chain(&refused).map(Batch::bytes).sum::<usize>();
         self.batches.extend(parked);
@@ -78,7 +89,7 @@ impl Withheld {
         self.keys.push(key.to_owned());
         self.before.push(0);
         self.batches.push(row.clone());
-        self.passes(0, row.position(0));
+        self.passes(0, row.position(0), true);
         self.unread = true;
     }
 
@@ -114,13 +125,17 @@ impl Withheld {
         self.rows
     }
 
-    /// One more row is not published, behind so many that are.
-    fn passes(&mut self, before: usize, last: Position) {
+    /// One more row is not published, behind so many that are; `is_meant` says whether the sink was to get it.
+    fn passes(&mut self, before: usize, last: Position, is_meant: bool) {
         self.rows += 1;
-        let rows = self.rows;
+        let (rows, sums) = (self.rows, is_meant && self.sums.is_some());
+        let id = last.id.as_deref().filter(|_| sums).map(element);
         match self.over.back_mut().filter(|over| over.before == before) {
             Some(over) => (over.rows, over.last) = (rows, last),
-            None => self.over.push_back(Over { before, rows, last }),
+            None => self.over.push_back(Over { before, rows, last, sums: None }),
+        }
+        if let (Some(id), Some(over)) = (id, self.over.back_mut()) {
+            over.sums.get_or_insert_default().add(id);
         }
     }
 
@@ -129,6 +144,9 @@ impl Withheld {
     pub(in crate::relay) fn release(&mut self, acknowledged: usize) {
         while let Some(over) = self.over.front().filter(|over| over.before < acknowledged) {
             self.released = over.rows;
+            if let (Some(sums), Some(more)) = (&mut self.sums, &over.sums) {
+                sums.merge(more);
+            }
             self.over.pop_front();
         }
     }
@@ -136,6 +154,14 @@ impl Withheld {
     /// How many of them are passed with the first `published` of the others, which are no fewer than have been released.
     pub(in crate::relay) fn passed(&self, published: usize) -> usize {
         self.last(published).map_or(self.released, |over| over.rows)
+    }
+
+    /// Sums over the ids of those among them that the sink was to get; none where they are not taken.
+    pub(in crate::relay) fn sums(&self, published: usize) -> Option<Sums> {
+        let mut sums = self.sums.clone()?;
+        let passed = self.over.iter().take_while(|over| over.before <= published);
+        passed.filter_map(|over| over.sums.as_deref()).for_each(|more| sums.merge(more));
+        Some(sums)
     }
 
     /// The last row that is passed with the first `published` others, if it is one of these.

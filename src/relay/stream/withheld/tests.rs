@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::audit::{Sums, element};
 use crate::relay::stream::turn_buffer::Kept;
 
 /// Of a row that does not match.
@@ -14,7 +15,7 @@ type Keys = Vec<Vec<Option<u8>>>;
 
 /// Batches of rows that are numbered from 0, each with its number as id, place and value; those with a key are withheld.
 fn taken(keys: &Keys) -> (Kept, Withheld, Vec<Option<u8>>) {
-    let (mut kept, mut withheld, mut row) = (Kept::default(), Withheld::default(), 0);
+    let (mut kept, mut withheld, mut row) = (Kept::default(), Withheld::new(true), 0);
     for keys in keys {
         let mut batch = Batch::new(1);
         for _ in keys {
@@ -63,6 +64,12 @@ proptest! {
             let of_refused = refused.iter().filter(|row| **row < passed);
             let expected_letters: Vec<_> = of_refused.map(|row| (row.to_string(), before(*row))).collect();
             prop_assert_eq!(letters, expected_letters, "all refused rows among them, each once, in their place");
+            let mut sums = kept.sums(acknowledged).expect("no row is released");
+            sums.merge(&withheld.sums(acknowledged).expect("they are taken"));
+            let mut meant = Sums::default();
+            let is_meant = |row: &usize| all[*row] != Some(LEFT_OUT);
+            (0..passed).filter(is_meant).for_each(|row| meant.add(element(&row.to_string())));
+            prop_assert_eq!(sums, meant, "all that the sink was to get, and no other row");
             let values: Vec<_> = written.values.iter().map(|value| value.expect("not NULL")).collect();
             prop_assert_eq!(values, expected.iter().map(|id| id.as_bytes()).collect::<Vec<_>>(), "whole, and its own");
             for (id, key) in written.ids.iter().zip(&written.keys) {

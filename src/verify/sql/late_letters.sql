@@ -1,0 +1,4 @@
+-- Rows that came late between two instants.
+SELECT d.message_id
+FROM outbox.dead_letter AS d
+WHERE d.cursor = $1 AND d.created_at >= $2 AND d.created_at <= $3 AND d.error ->> 'late' IS NOT NULL
