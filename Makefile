@@ -31,8 +31,8 @@ STORMS ?=
 RELAY ?=
 # What would be published, in this order. What only the repository needs is left out, and cargo says so.
 CRATES = -p outbox-relay-librdkafka -p outbox-relay-rdkafka -p outbox-relay
-# Tests wait for servers much of their time: three at a time for two cores. Four took as long, and disturbed each other.
-export RUST_TEST_THREADS ?= $(shell echo $$(( $$(nproc) * 3 / 2 )))
+# Tests wait for servers more than half of their time: three at a time for each core. With half as many they took twice as long.
+export RUST_TEST_THREADS ?= $(shell echo $$(( $$(nproc) * 3 )))
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
