@@ -145,6 +145,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     if args.follow {
         return follow::run(&session, subjects, &args).await;
     }
+    let began = clock(&session).await?;
     let (mut reports, mut code) = (Vec::new(), ExitCode::SUCCESS);
     for subject in &subjects {
         let report = async { compared(&session, subject, range(&session, subject.grace(), &args).await?).await };
@@ -168,7 +169,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     if args.repair {
         for (side, report) in subjects.into_iter().zip(&reports) {
             let Side::Topic(subject) = side else { continue };
-            if let Some(code) = repaired(&mut session, subject, report, &args).await? {
+            if let Some(code) = repaired(&mut session, subject, (report, began), &args).await? {
                 return Ok(code);
             }
         }
@@ -181,9 +182,14 @@ async fn session(config: &Config) -> anyhow::Result<Session> {
     Ok(sessions.opened_within(super::deadline::opening(config)).open().await?)
 }
 
+/// The database's clock.
+async fn clock(session: &Session) -> anyhow::Result<Timestamp> {
+    Ok(session.query_one("SELECT pg_catalog.clock_timestamp()", &[]).await?.try_get(0)?)
+}
+
 /// The rows to compare, by the database's clock.
 async fn range(session: &Session, grace: Duration, args: &Args) -> anyhow::Result<Range> {
-    let now: Timestamp = session.query_one("SELECT pg_catalog.clock_timestamp()", &[]).await?.try_get(0)?;
+    let now = clock(session).await?;
     let since = match args.since {
         Since::Ago(ago) => now.minus(ago),
         Since::At(at) => at,
@@ -212,7 +218,7 @@ async fn compared(session: &Session, subject: &Side, range: Range) -> anyhow::Re
 async fn repaired(
     session: &mut Session,
     subject: &Subject,
-    report: &Report,
+    (report, began): (&Report, Timestamp),
     args: &Args,
 ) -> anyhow::Result<Option<ExitCode>> {
     let missing = report.missing().count();
@@ -249,7 +255,7 @@ async fn repaired(
         }
     }
     let table = subject.parts.first().map(|shape| shape.config.table.to_string()).unwrap_or_default();
-    let ordered = repair::repair(session, &table, report, &operator()).await.map_err(subject::writing)?;
+    let ordered = repair::repair(session, &table, (report, began), &operator()).await.map_err(subject::writing)?;
     complain(format_args!("{}: {ordered} of {missing} will be published by the next turn of a replica", report.name));
     Ok(None)
 }

@@ -46,11 +46,17 @@ struct Rows<'a> {
     transactions: Vec<Option<&'a str>>,
 }
 
-/// Orders it, in one transaction; gives how many rows are to be published. Another verify may have ordered the same before.
+/// Orders it, in one transaction; gives how many rows are to be published. Another verify may have ordered the same since the comparison
+/// `began`, by the database's clock.
 ///
 /// # Errors
 /// The database's.
-pub async fn repair(client: &mut Client, table: &str, report: &Report, by: &str) -> Result<usize, Error> {
+pub async fn repair(
+    client: &mut Client,
+    table: &str,
+    (report, began): (&Report, Timestamp),
+    by: &str,
+) -> Result<usize, Error> {
     let mut of_cursors: BTreeMap<&str, Rows<'_>> = BTreeMap::new();
     for missing in report.missing() {
         let (Some(cursor), Some(at)) = (&missing.cursor, missing.created_at) else { continue };
@@ -62,7 +68,8 @@ pub async fn repair(client: &mut Client, table: &str, report: &Report, by: &str)
     let transaction = client.transaction().await?;
     let mut ordered = 0;
     for (cursor, Rows { instants, ids, transactions }) in &of_cursors {
-        let parameters: [&(dyn ToSql + Sync); 7] = [cursor, &table, &report.topic, instants, ids, &by, transactions];
+        let parameters: [&(dyn ToSql + Sync); 8] =
+            [cursor, &table, &report.topic, instants, ids, &by, transactions, &began];
         let letters = transaction.query(include_str!("sql/repair.sql"), &parameters).await?;
         ordered += letters.len();
         let detail = serde_json::json!({ "rows": ids, "letters": letters.len() }).to_string();

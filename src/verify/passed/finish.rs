@@ -72,7 +72,9 @@ impl Work<'_> {
                  of the last hour can: --since 1h."
                     .to_owned()
             }
-            Some(keep) => format!("Compare a range of the last {} (--since).", printed(keep)),
+            Some(keep) => {
+                format!("Compare a range of the last {}, or of what is passed from now on (--since).", printed(keep))
+            }
         };
         Err(Problem::new(what, fix))
     }

@@ -16,5 +16,6 @@ WHERE NOT EXISTS (
 ON CONFLICT (cursor, created_at, message_id) DO UPDATE SET state = 'redriving', error = excluded.error,
     attempts = d.attempts + 1, requested_at = excluded.requested_at, requested_by = excluded.requested_by,
     resolved_at = NULL, resolved_by = NULL
-WHERE d.state = 'redriven'
+-- One that was sent since the comparison began was ordered by another verify.
+WHERE d.state = 'redriven' AND d.resolved_at < $8
 RETURNING d.id

@@ -14,13 +14,18 @@ async fn range_of_which_nothing_is_recorded_ends_with_1_and_the_fix() {
     assert!(log.contains("hooks: nothing could be compared: 4 rows from "), "{log}");
     assert!(log.contains("nothing is recorded of then") && log.contains("Write [audit] keep = \"7d\""), "{log}");
     // As older versions do.
-    let aged = "UPDATE bookings SET created_at = created_at - interval '3 hours'; \
-                UPDATE outbox.cursor SET position_created_at = position_created_at - interval '3 hours'";
-    sent.owner.batch_execute(aged).await.unwrap();
+    let aged = |by: &str| {
+        format!(
+            "UPDATE bookings SET created_at = created_at - interval '{by}'; \
+             UPDATE outbox.cursor SET position_created_at = position_created_at - interval '{by}'"
+        )
+    };
+    sent.owner.batch_execute(&aged("3 hours")).await.unwrap();
     let (code, _, log) = verify(&sent.text, &["hooks", "--since", "1d"]).await;
     assert_eq!(code, Some(1), "{log}");
     assert!(log.contains("deleted an hour later, because [audit] keep is not set"), "{log}");
     let kept = format!("{}{KEEP}", sent.text);
+    sent.owner.batch_execute(&aged("8 days")).await.unwrap();
     let (code, _, log) = verify(&kept, &["hooks", "--since", "9d"]).await;
     assert_eq!(code, Some(1), "{log}");
     assert!(log.contains("older than [audit] keep") && log.contains("Compare a range of the last 7d"), "{log}");
