@@ -84,8 +84,18 @@ fn audit() {
         ("[kafka]", with("keep = 7"), "audit.keep", "a duration is needed here, this is an integer"),
         ("[kafka]", with("keep = \"7 days\""), "audit.keep", "a duration has no unit"),
         ("[kafka]", with("enabled = false\nkeep = \"7d\""), "audit.keep", "nothing is recorded that could be kept"),
-        ("[kafka]", with("keep = \"7d\"\n[retention]\ndead_letters = \"6d\""), "audit.keep", "deletes sooner"),
-        ("[kafka]", with("keep = \"1h\"\n[retention]\ndead_letters = \"90m\""), "audit.keep", "deletes sooner"),
+        (
+            "[kafka]",
+            with("keep = \"7d\"\n[retention]\ndead_letters = \"6d\""),
+            "audit.keep",
+            "rows that came late are told by their dead letters",
+        ),
+        (
+            "[kafka]",
+            with("keep = \"1h\"\n[retention]\ndead_letters = \"90m\""),
+            "audit.keep",
+            "rows that came late are told by their dead letters",
+        ),
         ("[kafka]", with("kept = \"7d\""), "audit.kept", "unknown key"),
     ]);
     let told = parse(&GOOD.replacen("[kafka]", with("keep = \"1m\""), 1)).expect_err("refused").to_string();
