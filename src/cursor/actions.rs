@@ -135,7 +135,7 @@ pub struct NamedAction<'a> {
     pub id: i64,
     /// The token.
     pub token: &'a str,
-    /// For how long it has been running; none when that is since its claim, or recorded.
+    /// For how long it has been running; none where `started_at` in the database says so already.
     pub ran: Option<Duration>,
 }
 

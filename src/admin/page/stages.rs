@@ -51,7 +51,7 @@ fn charts(number: usize, trail: &Trail, now: Instant) -> Option<String> {
     Some(html)
 }
 
-/// The name of a stage, and what a row that is in it waits for, in the words of docs/METRICS.md.
+/// The name of a stage, and what a row that is in it waits for, in the words of docs/STATUS_PAGE.md.
 const fn words(stage: Stage) -> (&'static str, &'static str) {
     match stage {
         Stage::CommitWait => ("Commit wait", "created, and not seen by a poll yet"),

@@ -172,7 +172,8 @@ fn verdict(report: &Report) -> String {
     }
     let counts = report.counts.iter().map(|(kind, count)| format!("{count} {}", kind.as_str()));
     let unclear = report.passed.as_ref().map_or(0, |passed| passed.unclear.len());
-    let unclear = (unclear > 0).then(|| format!("{unclear} slices in more ids than can be named"));
+    let slices = if unclear == 1 { "slice" } else { "slices" };
+    let unclear = (unclear > 0).then(|| format!("{unclear} {slices} in more ids than can be named"));
     let counts: Vec<String> = counts.chain(unclear).collect();
     let at_least = if report.complete { "" } else { "at least " };
     format!("different: {at_least}{}", counts.join(", "))

@@ -24,11 +24,11 @@ impl PassedOver {
                     pid = held.holder.pid,
                     application = held.holder.application,
                     transaction,
-                    since = held.bound.map(|since| since.to_string()),
+                    since = held.holder.started.map(|since| since.to_string()),
                     max_hold = ?shape.config.max_hold.unwrap_or_default(),
                     hint = "The rows of others go on. What it commits is delivered late, behind rows that were created after it, and counted \
                             as late_rows.",
-                    "a transaction has held the rows of others back for longer than max_hold and is not waited for any longer"
+                    "a transaction has been open for longer than max_hold and is not waited for any longer"
                 );
             }
             self.0.insert(transaction.clone());

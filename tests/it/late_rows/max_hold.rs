@@ -89,6 +89,10 @@ async fn transaction_that_ends_in_time_is_waited_for_and_nothing_comes_late() {
     let (writer, other) = (database.connect("app").await, database.connect("app").await);
     run(&writer, &format!("BEGIN; {INSERT}")).await;
     run(&other, INSERT).await;
+    let text = toml(&database, "relay_stats", None, &waiting("5m"));
+    let is_held =
+        async || json(&outbox_relay(&text, &["status", "-o", "json"]).await.1)["cursors"][0]["state"] == "held";
+    eventually(PATIENCE, is_held).await;
     tokio::time::sleep(Duration::from_secs(3)).await; // to see that it is waited for
     assert_eq!(marked(&process), Vec::<String>::new());
     run(&writer, "COMMIT").await;
