@@ -26,6 +26,7 @@ pub mod record;
 pub mod repair;
 pub mod report;
 mod retained;
+mod rows_now;
 pub mod sketch;
 pub mod topic;
 

@@ -154,19 +154,24 @@ async fn stream_that_is_read_outlasts_one_answer() {
 #[tokio::test]
 async fn large_answer_that_is_read_slowly_is_cut() {
     const LARGE: usize = 32 << 20;
-    let router = axum::Router::new().route("/", axum::routing::get(|| async { vec![b'x'; LARGE] }));
-    let address = serving(1, Duration::from_millis(300), router).await;
-    let mut client = TcpStream::connect(address).await.expect("connects");
-    client.write_all(REQUEST).await.expect("asks");
-    let (mut buffer, mut read) = (vec![0; 64 << 10], 0);
-    while let Ok(bytes @ 1..) = client.read(&mut buffer).await {
-        read += bytes;
-        if read > LARGE {
-            break;
+    let read = async |life: Duration| {
+        let router = axum::Router::new().route("/", axum::routing::get(|| async { vec![b'x'; LARGE] }));
+        let address = serving(1, life, router).await;
+        let mut client = TcpStream::connect(address).await.expect("connects");
+        client.write_all(REQUEST).await.expect("asks");
+        let (mut buffer, mut answer) = (vec![0; 64 << 10], Vec::new());
+        while let Ok(bytes @ 1..) = client.read(&mut buffer).await {
+            answer.extend_from_slice(&buffer[..bytes]);
+            if answer.len() > LARGE {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await; // it is read slowly
         }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    assert!(read < LARGE, "all of it was read, over ten times as long as an answer may take");
+        assert!(answer.starts_with(b"HTTP/1.1 200"), "it begins");
+        answer.len()
+    };
+    assert!(read(Duration::from_millis(300)).await < LARGE, "all of it was read");
+    assert!(read(Duration::from_secs(300)).await > LARGE, "in time it is not cut");
 }
 
 #[tokio::test]

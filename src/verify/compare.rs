@@ -1,6 +1,5 @@
 //! The comparison: both sides once for the sums, once more for the ids that differ, and each of these by itself.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -86,22 +85,15 @@ impl Subject {
             notes.push(format!("{} records are older than the oldest row of {BUILT_IN}", sums.pruned));
         }
         let report = Report {
-            name: self.name.clone(),
             topic: self.topics.to_string(),
-            since,
-            until,
             table: sums.rows,
             delivered: sums.rows,
             pending: work.pending().await?,
             records: sums.records,
             without_id: sums.without_id,
-            known: BTreeMap::new(),
-            to_come: Vec::new(),
-            counts: BTreeMap::new(),
-            differences: Vec::new(),
             complete,
             notes,
-            passed: None,
+            ..Report::empty(&self.name, Range { since, until })
         };
         let report = if candidates.is_empty() {
             report

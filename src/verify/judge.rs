@@ -14,10 +14,9 @@ use super::record::Seen;
 use super::report::{Difference, Report};
 use super::retained::Retained;
 use super::topic::{self, Span};
-use super::{Error, Problem};
+use super::{Error, Problem, rows_now};
 use crate::position::Timestamp;
-use crate::source::range::{self, FoundRow};
-use crate::source::shape::IdType;
+use crate::source::range::FoundRow;
 
 /// Records that are missed are looked for from this long before: so much may clocks differ at worst.
 const CLOCKS_AT_WORST: Duration = Duration::from_secs(3_600);
@@ -93,7 +92,10 @@ impl Work<'_> {
         let mut undecided: u64 = 0;
         for some in candidates.chunks(IDS) {
             let ids: Vec<&str> = some.iter().map(|candidate| candidate.id.as_str()).collect();
-            let now = self.rows_of(&ids).await?;
+            let now = match self.subject.parts.first() {
+                Some(shape) => rows_now::of_ids(self.session, shape, &ids).await?,
+                None => HashMap::new(),
+            };
             let known = match &self.subject.cursors {
                 Some(cursors) => cursors.known(self.session, &ids).await?,
                 None => HashMap::new(),
@@ -134,17 +136,6 @@ impl Work<'_> {
             self.explainable(&spans, records, undecided).await?;
         }
         Ok(report)
-    }
-
-    /// Rows of these ids as they are now. Texts that cannot be ids of this table have none.
-    async fn rows_of<'b>(&self, ids: &[&'b str]) -> Result<HashMap<String, Vec<FoundRow>>, Error> {
-        let Some(shape) = self.subject.parts.first() else { return Ok(HashMap::new()) };
-        let possible: Vec<&'b str> = ids.iter().copied().filter(|id| can_be(shape.id_type, id)).collect();
-        let mut found: HashMap<String, Vec<FoundRow>> = HashMap::new();
-        for row in range::of_ids(self.session, shape, &possible).await? {
-            found.entry(row.id.clone()).or_default().push(row);
-        }
-        Ok(found)
     }
 
     /// What tells the cursor of an id from those of other shards; none where that is not known, or not one.
@@ -286,16 +277,5 @@ fn found(candidate: &mut Candidate, id: &str, seen: &Seen<'_>, partition: u32, o
     } else {
         candidate.records += 1;
         candidate.saw(partition, offset);
-    }
-}
-
-/// Whether a text can be an id of this type.
-pub(super) fn can_be(ids: IdType, id: &str) -> bool {
-    match ids {
-        IdType::SmallInt => id.parse::<i16>().is_ok(),
-        IdType::Integer => id.parse::<i32>().is_ok(),
-        IdType::BigInt => id.parse::<i64>().is_ok(),
-        IdType::Uuid => id.len() == 36 && id.bytes().all(|byte| byte == b'-' || byte.is_ascii_hexdigit()),
-        IdType::Text => !id.contains('\0'),
     }
 }

@@ -4,7 +4,6 @@
 //! more by itself before it is reported. What nothing is recorded of is said, with its number of rows, and never counts as equal. Position
 //! and slices of a cursor are read with one snapshot, then the table up to there. Nothing is written.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -118,7 +117,7 @@ impl Recordings {
             missing: Vec::new(),
             gone: Vec::new(),
             passed: Passed { sink: self.sink, ..Passed::default() },
-            report: empty(&self.cursors.relay, range),
+            report: Report::empty(&self.cursors.relay, range),
         };
         for (part, (shape, recording)) in self.parts.iter().zip(&recordings).enumerate() {
             let position = recording.as_ref().and_then(|recording| recording.position.as_ref());
@@ -134,28 +133,6 @@ impl Recordings {
     /// The name of a part's cursor.
     fn cursor(&self, part: usize) -> &str {
         self.cursors.names.get(part).map_or("", String::as_str)
-    }
-}
-
-/// Nothing found yet.
-fn empty(relay: &str, Range { since, until }: Range) -> Report {
-    Report {
-        name: relay.to_owned(),
-        topic: String::new(),
-        since,
-        until,
-        table: 0,
-        delivered: 0,
-        pending: 0,
-        records: 0,
-        without_id: 0,
-        known: BTreeMap::new(),
-        to_come: Vec::new(),
-        counts: BTreeMap::new(),
-        differences: Vec::new(),
-        complete: true,
-        notes: Vec::new(),
-        passed: None,
     }
 }
 

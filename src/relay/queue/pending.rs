@@ -215,7 +215,7 @@ impl Work for PendingWork {
         attempts: &[AttemptOf<Self>],
         lease: Duration,
     ) -> Result<Vec<Renewed>, Error> {
-        let Single { connection, right } = context.engine.single().await?;
+        let Single { connection, right: _right } = context.engine.single().await?;
         let renewing = async {
             let settlement = Settlement::begin(connection, false).await?;
             let all = attempts.iter().map(|attempt| settlement.keep(attempt.job.claim(), lease));
@@ -224,7 +224,6 @@ impl Work for PendingWork {
             Ok(renewed.into_iter().map(|renewed| if renewed { Renewed::Yes } else { Renewed::Lost }).collect())
         };
         let renewed = within(&context.engine, renewing).await;
-        drop(right);
         renewed
     }
 

@@ -13,7 +13,7 @@ impl Work<'_> {
         if self.passed.unnamed > 0 {
             *self.report.counts.entry(Kind::NotInTable).or_default() += self.passed.unnamed;
         }
-        self.is_anything_compared()?;
+        self.require_compared()?;
         let Self { subject, session, range, compared, explained, unrecorded, pruned, passed, mut report, .. } = self;
         report
             .differences
@@ -57,7 +57,7 @@ impl Work<'_> {
     }
 
     /// A range of which nothing is recorded is neither equal nor different.
-    fn is_anything_compared(&self) -> Result<(), Problem> {
+    fn require_compared(&self) -> Result<(), Problem> {
         let Some(first) = self.passed.left_out.first().filter(|_| self.passed.slices == 0 && self.compared == 0) else {
             return Ok(());
         };

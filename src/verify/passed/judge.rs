@@ -1,19 +1,17 @@
 //! Each id that differs by itself: the database is asked about it once more, and it is decided what it is.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use super::{Gone, Missing, Work};
 use crate::audit::element;
 use crate::database::Session;
 use crate::position::Timestamp;
-use crate::source::range;
-use crate::source::shape::Shape;
 use crate::verify::Error;
 use crate::verify::decide::{Kind, Withheld};
 use crate::verify::history::{self, IDS};
-use crate::verify::judge::can_be;
 use crate::verify::operations::{Row, Said, parts};
 use crate::verify::report::Difference;
+use crate::verify::rows_now;
 
 impl Work<'_> {
     pub(super) async fn judge(&mut self) -> Result<(), Error> {
@@ -36,7 +34,7 @@ impl Work<'_> {
         let ids: Vec<&str> = some.iter().map(|row| row.id.as_str()).collect();
         let cursors = &self.subject.cursors;
         let Some(shape) = self.subject.parts.first() else { return Ok(()) };
-        let now = rows_of(self.session, shape, &ids).await?;
+        let now = rows_now::of_ids(self.session, shape, &ids).await?;
         // After the table: what was delivered meanwhile is known. What is still to come late becomes an open letter, and that a redriven
         // one: in this order each row is found as one of them.
         let rows: Vec<(usize, &str)> = some.iter().map(|row| (row.part, row.id.as_str())).collect();
@@ -46,7 +44,7 @@ impl Work<'_> {
         let given_up = history::given_up(self.session, &self.history, &ids).await?;
         for row in some {
             let key = (row.id.clone(), row.at);
-            let is_there = now.get(&row.id).is_some_and(|instants| instants.contains(&row.at));
+            let is_there = now.get(&row.id).is_some_and(|rows| rows.iter().any(|found| found.created_at == row.at));
             if !is_there || redriven.contains(&key) || is_moved(&mut self.gone, &row.id) {
                 continue;
             }
@@ -83,7 +81,7 @@ impl Work<'_> {
     async fn gone(&mut self, some: &[(usize, String)]) -> Result<(), Error> {
         let Some(shape) = self.subject.parts.first() else { return Ok(()) };
         let ids: Vec<&str> = some.iter().map(|(_, id)| id.as_str()).collect();
-        let now = rows_of(self.session, shape, &ids).await?;
+        let now = rows_now::of_ids(self.session, shape, &ids).await?;
         // One that is elsewhere has another `created_at` by now: it was delivered, and is there.
         for (part, id) in some.iter().filter(|(_, id)| !now.contains_key(id)) {
             let (kind, cursor) = (Kind::NotInTable, self.subject.cursors.names.get(*part).cloned());
@@ -115,16 +113,6 @@ fn is_moved(gone: &mut [(usize, Gone)], id: &str) -> bool {
         None => gone.unnamed = gone.unnamed.saturating_sub(1),
     }
     true
-}
-
-/// The instants of the rows of these ids, as they are now. Texts that cannot be ids of this table have none.
-async fn rows_of(session: &Session, shape: &Shape, ids: &[&str]) -> Result<HashMap<String, Vec<Timestamp>>, Error> {
-    let possible: Vec<&str> = ids.iter().copied().filter(|id| can_be(shape.id_type, id)).collect();
-    let mut found: HashMap<String, Vec<Timestamp>> = HashMap::new();
-    for row in range::of_ids(session, shape, &possible).await? {
-        found.entry(row.id).or_default().push(row.created_at);
-    }
-    Ok(found)
 }
 
 /// Those of these ids whose letters the sink has accepted.

@@ -66,7 +66,7 @@ impl HeldStatus {
     }
 
     /// That it is not waited for, for people: a sentence without its full stop.
-    pub(super) fn is_passed_over(&self) -> String {
+    pub(super) fn passed_over_note(&self) -> String {
         let who = match (self.pid, self.application.as_deref().filter(|text| !text.is_empty())) {
             (Some(pid), Some(application)) => format!("pid {pid} ({})", visible(application)),
             (Some(pid), None) => format!("pid {pid}"),

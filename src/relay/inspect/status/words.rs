@@ -45,7 +45,7 @@ impl CursorStatus {
         let told = self.of_error("code").zip(self.of_error("message"));
         let mut notes =
             fleet.notes_beside(&self.name, told.as_ref().map(|(code, message)| (code.as_str(), message.as_str())));
-        notes.extend(self.horizon.iter().flat_map(|horizon| &horizon.passed_over).map(HeldStatus::is_passed_over));
+        notes.extend(self.horizon.iter().flat_map(|horizon| &horizon.passed_over).map(HeldStatus::passed_over_note));
         notes
     }
 

@@ -160,7 +160,7 @@ impl ScheduleWork {
 
     /// Makes what is due in one transaction; whether there was anything.
     async fn transact(&self, engine: &Engine, relay: &str, prepared: &PreparedSchedule) -> Result<bool, Error> {
-        let Single { connection, right } = engine.single().await?;
+        let Single { connection, right: _right } = engine.single().await?;
         let planning = async {
             let settlement = Settlement::begin(connection, true).await?;
             let due = settlement.due_schedules(relay, SCHEDULES).await?;
@@ -180,7 +180,6 @@ impl ScheduleWork {
             Ok(more)
         };
         let planned = within(engine, planning).await;
-        drop(right);
         planned
     }
 

@@ -27,7 +27,7 @@ pub(super) async fn record(engine: &Engine, relay: &str, attempts: &[ActionAttem
     if attempts.iter().all(|attempt| matches!(attempt.outcome, ActionOutcome::Recorded)) {
         return Ok(vec![Recorded::Done; attempts.len()]);
     }
-    let Single { connection, right } = engine.single().await?;
+    let Single { connection, right: _right } = engine.single().await?;
     let recording = async {
         let settlement = Settlement::begin(connection, true).await?;
         let (mut all, mut ended) = (Vec::with_capacity(attempts.len()), Vec::new());
@@ -50,7 +50,6 @@ pub(super) async fn record(engine: &Engine, relay: &str, attempts: &[ActionAttem
         Ok(all)
     };
     let recorded = within(engine, recording).await;
-    drop(right);
     recorded
 }
 

@@ -67,7 +67,7 @@ pub(super) async fn put_off(
     poll: &PendingPoll,
     failure: &Failure,
 ) -> Result<(), Error> {
-    let Single { connection, right } = engine.single().await?;
+    let Single { connection, right: _right } = engine.single().await?;
     let locking = LockedCursor::lock(connection, &prepared.config.name, &prepared.seat.identity, None);
     let Some(cursor) = within(engine, locking).await? else { return Ok(()) };
     let token = format!("{:032x}", fastrand::u128(..));
@@ -97,7 +97,6 @@ pub(super) async fn put_off(
     };
     within(engine, waiting).await?;
     engine.progress(&prepared.config.name, |progress| progress.failed += rows.len());
-    drop(right);
     Ok(())
 }
 

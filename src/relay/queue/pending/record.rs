@@ -58,7 +58,7 @@ pub(super) async fn record(
     prepared: &PreparedPending,
     attempts: &[PendingAttempt],
 ) -> Result<Vec<Recorded>, Error> {
-    let Single { connection, right } = engine.single().await?;
+    let Single { connection, right: _right } = engine.single().await?;
     let recording = async {
         let durable = prepared.config.sink.one_by_one() || prepared.marks_first();
         let settlement = Settlement::begin(connection, durable).await?;
@@ -89,7 +89,6 @@ pub(super) async fn record(
         Ok(attempts.iter().map(|attempt| marks.of(prepared, attempt, &unclaimed)).collect())
     };
     let recorded = within(engine, recording).await;
-    drop(right);
     recorded
 }
 

@@ -75,13 +75,12 @@ async fn not_marked(
         hint = failure.hint,
         "sent, not marked: it will be sent again"
     );
-    let Single { connection, right } = engine.single().await?;
+    let Single { connection, right: _right } = engine.single().await?;
     let recording = async {
         let settlement = Settlement::begin(connection, true).await?;
         settlement.wait(job.claim(), &report::error(failure, Some(&id)), 1, pause(job.attempts, failure)).await?;
         settlement.commit().await
     };
     let recorded = within(engine, recording).await;
-    drop(right);
     recorded
 }

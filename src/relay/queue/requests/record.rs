@@ -29,7 +29,7 @@ pub(super) async fn record(
     prepared: &PreparedRequests,
     attempts: &[RequestAttempt],
 ) -> Result<Vec<Recorded>, Error> {
-    let Single { connection, right } = engine.single().await?;
+    let Single { connection, right: _right } = engine.single().await?;
     let recording = async {
         let settlement = Settlement::begin(connection, true).await?;
         let accepted: Vec<Accepted<'_>> = attempts.iter().filter_map(accepted).collect();
@@ -45,7 +45,6 @@ pub(super) async fn record(
         Ok(all.into_iter().map(recorded).collect())
     };
     let recorded = within(engine, recording).await;
-    drop(right);
     recorded
 }
 

@@ -30,7 +30,7 @@ impl<W: Work> Runner<W> {
         room: usize,
     ) -> Result<Result<W::Claimed, Refusal>, Error> {
         let engine = &self.context.engine;
-        let Single { connection, right } = engine.single().await?;
+        let Single { connection, right: _right } = engine.single().await?;
         let locking = LockedCursor::lock(connection, &self.context.config.name, &prepared.seat().identity, None);
         let Some(cursor) = within(engine, locking).await? else { return Ok(Err(Refusal::Busy)) };
         if let Some(refusal) = refusal(prepared, &cursor) {
@@ -45,7 +45,6 @@ impl<W: Work> Runner<W> {
         } else {
             within(engine, cursor.claimed(&engine.replica, W::is_durable(prepared))).await?;
         }
-        drop(right);
         Ok(Ok(claimed))
     }
 
