@@ -223,8 +223,7 @@ impl Work for PendingWork {
             settlement.commit().await?;
             Ok(renewed.into_iter().map(|renewed| if renewed { Renewed::Yes } else { Renewed::Lost }).collect())
         };
-        let renewed = within(&context.engine, renewing).await;
-        renewed
+        within(&context.engine, renewing).await
     }
 
     async fn give_up(

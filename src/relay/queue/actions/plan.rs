@@ -179,8 +179,7 @@ impl ScheduleWork {
             transaction.commit(settlement, &facts).await?;
             Ok(more)
         };
-        let planned = within(engine, planning).await;
-        planned
+        within(engine, planning).await
     }
 
     async fn facts<'a>(

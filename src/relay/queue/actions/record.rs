@@ -49,8 +49,7 @@ pub(super) async fn record(engine: &Engine, relay: &str, attempts: &[ActionAttem
         settlement.commit().await?;
         Ok(all)
     };
-    let recorded = within(engine, recording).await;
-    recorded
+    within(engine, recording).await
 }
 
 /// What recording one attempt came to.

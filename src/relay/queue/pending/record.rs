@@ -88,8 +88,7 @@ pub(super) async fn record(
         settlement.commit().await?;
         Ok(attempts.iter().map(|attempt| marks.of(prepared, attempt, &unclaimed)).collect())
     };
-    let recorded = within(engine, recording).await;
-    recorded
+    within(engine, recording).await
 }
 
 /// Marks rows that were sent, unless they were marked first.

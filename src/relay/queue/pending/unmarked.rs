@@ -81,6 +81,5 @@ async fn not_marked(
         settlement.wait(job.claim(), &report::error(failure, Some(&id)), 1, pause(job.attempts, failure)).await?;
         settlement.commit().await
     };
-    let recorded = within(engine, recording).await;
-    recorded
+    within(engine, recording).await
 }

@@ -44,8 +44,7 @@ pub(super) async fn record(
         let recorded = |done| if done { Recorded::Done } else { Recorded::Taken { marked: false } };
         Ok(all.into_iter().map(recorded).collect())
     };
-    let recorded = within(engine, recording).await;
-    recorded
+    within(engine, recording).await
 }
 
 fn accepted(attempt: &RequestAttempt) -> Option<Accepted<'_>> {
