@@ -23,6 +23,7 @@ EVERYTHING = {
     "podDisruptionBudget": {"maxUnavailable": "50%"},
     "networkPolicy": {"extraEgress": [{"ports": [{"port": 8443}]}], "extraIngress": [{"ports": [{"port": 9465}]}]},
     "logLevel": "info,outbox_relay=debug",
+    "serviceAccount": {"annotations": {"eks.amazonaws.com/role-arn": "arn:aws:iam::123456789012:role/outbox-relay"}},
     "podLabels": {"team": "booking"},
     "podAnnotations": {"example.com/note": "1"},
     "nodeSelector": {"kubernetes.io/os": "linux"},
@@ -62,6 +63,7 @@ DIFFERENT = [
     {"monitoring": {**MONITORED, "namespace": "prometheus"}},
     {"monitoring": {**MONITORED, "serviceMonitor": {"enabled": True, "interval": "30s"}}},
     {"migrate": {"relayRole": "other"}},
+    {"serviceAccount": {"annotations": {"eks.amazonaws.com/role-arn": "arn:aws:iam::123456789012:role/other"}}},
 ]
 
 

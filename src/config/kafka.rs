@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use super::environment::Environment;
 use super::problem::{Place, Wrong};
 use super::section::Section;
 use super::tree::{Node, TomlTable, Value};
-use super::{oauth2, properties, value};
+use super::{aws_iam, oauth2, properties, value};
 use crate::sink::kafka::ClusterConfig;
 
 /// `None` when it is absent, or wrong and reported.
-pub(super) fn read(section: &Section<'_>) -> Option<ClusterConfig> {
+pub(super) fn read(section: &Section<'_>, environment: &Environment) -> Option<ClusterConfig> {
     let password = section.read("sasl_password_file", secret_of_file);
     let mut properties = read_properties(section);
     let mut password_file = None;
@@ -22,20 +23,27 @@ pub(super) fn read(section: &Section<'_>) -> Option<ClusterConfig> {
             section.problem("sasl_password_file", Wrong::new(what, "remove one of the two"));
         }
     }
-    let oauth2 = oauth2::read(section);
+    let (oauth2, aws_iam) = (oauth2::read(section), aws_iam::read(section, environment));
     log_in(section, &mut properties);
     if !section.is_present() {
         return None;
     }
     let fix = "name at least one broker: bootstrap_servers = \"127.0.0.1:9092\"";
     let bootstrap_servers = section.require("bootstrap_servers", value::parsed(servers), fix)?;
-    Some(ClusterConfig { bootstrap_servers, properties, password_file, oauth2 })
+    if section.has("aws_iam") {
+        encrypted(section, &properties, &bootstrap_servers);
+    }
+    Some(ClusterConfig { bootstrap_servers, properties, password_file, oauth2, aws_iam })
 }
 
 /// What says which log-in clients make, and by what.
 const MECHANISM: &str = "sasl.mechanism";
 const PROTOCOL: &str = "security.protocol";
 const TOKENS: &str = "OAUTHBEARER";
+/// What Java's clients of Amazon MSK call it.
+const OF_JAVA: &str = "AWS_MSK_IAM";
+const FIX: &str =
+    "write [kafka.oauth2]: token_url, client_id, client_secret_file; or for Amazon MSK [kafka.aws_iam]: region";
 
 /// Tokens are the relay's own matter: one issuer for all clients, and its secret read again. librdkafka's own ways are not built in,
 /// or for trials only.
@@ -45,40 +53,50 @@ fn log_in(section: &Section<'_>, properties: &mut BTreeMap<String, String>) {
         let is_set = !matches!(value.as_str(), "" | "default" | "false");
         is_set && (name.starts_with("sasl.oauthbearer.") || name.contains("oauthbearer.unsecure"))
     };
-    let with_oauth2 = section.has("oauth2");
     if let Some((name, _)) = properties.iter().find(of_tokens) {
-        let fix = "remove it, and write [kafka.oauth2]: token_url, client_id, client_secret_file";
-        problem(&format!("properties.{name}"), "tokens are fetched by the relay, not by librdkafka", fix);
+        let fix = format!("remove it, and {FIX}");
+        problem(&format!("properties.{name}"), "tokens are fetched by the relay, not by librdkafka", &fix);
     }
-    let is_tokens = |mechanism: &String| mechanism.eq_ignore_ascii_case(TOKENS);
-    match properties.get(MECHANISM) {
-        Some(mechanism) if with_oauth2 && !is_tokens(mechanism) => {
-            let what = format!("[kafka.oauth2] counts for {TOKENS} only, and {MECHANISM} is {mechanism:?}");
-            problem("oauth2", &what, &format!("remove {MECHANISM} or [kafka.oauth2]"));
-        }
-        Some(mechanism) if !with_oauth2 && is_tokens(mechanism) => {
-            let fix = "write [kafka.oauth2]: token_url, client_id, client_secret_file";
-            problem(&format!("properties.{MECHANISM}"), "this log-in needs an issuer of tokens", fix);
-        }
-        _ => {}
+    let with = ["oauth2", "aws_iam"].into_iter().filter(|key| section.has(key)).collect::<Vec<_>>();
+    if with.len() > 1 {
+        problem("aws_iam", "clients log in in one way, and [kafka.oauth2] is another", "remove one of the two");
     }
-    if !with_oauth2 {
+    let wants_tokens = |mechanism: &str| [TOKENS, OF_JAVA].iter().any(|name| mechanism.eq_ignore_ascii_case(name));
+    let mechanism = properties.get(MECHANISM).map(String::as_str);
+    let Some(key) = with.first() else {
+        if mechanism.is_some_and(wants_tokens) {
+            problem(&format!("properties.{MECHANISM}"), "this log-in needs tokens", FIX);
+        }
         return;
+    };
+    if let Some(mechanism) = mechanism.filter(|mechanism| !mechanism.eq_ignore_ascii_case(TOKENS)) {
+        let what = format!("[kafka.{key}] counts for {TOKENS} only, and {MECHANISM} is {mechanism:?}");
+        problem(key, &what, &format!("remove {MECHANISM} or [kafka.{key}]"));
     }
-    for key in ["sasl.username", "sasl.password"] {
-        if properties.contains_key(key) {
-            problem(
-                "oauth2",
-                &format!("{key} counts for nothing beside tokens"),
-                &format!("remove {key} or [kafka.oauth2]"),
-            );
+    for name in ["sasl.username", "sasl.password"] {
+        if properties.contains_key(name) {
+            let what = format!("{name} counts for nothing beside tokens");
+            problem(key, &what, &format!("remove {name} or [kafka.{key}]"));
         }
     }
     properties.entry(MECHANISM.to_owned()).or_insert_with(|| TOKENS.to_owned());
     let protocol = properties.entry(PROTOCOL.to_owned()).or_insert_with(|| "sasl_ssl".to_owned());
     if !protocol.to_ascii_lowercase().starts_with("sasl_") {
         let what = format!("no token is sent by {PROTOCOL} = {protocol:?}");
-        problem("oauth2", &what, &format!("write {PROTOCOL} = \"sasl_ssl\", or remove [kafka.oauth2]"));
+        problem(key, &what, &format!("write {PROTOCOL} = \"sasl_ssl\", or remove [kafka.{key}]"));
+    }
+}
+
+/// Who reads a signed token on its way logs in as the relay, for a quarter of an hour. Amazon's brokers take it by TLS only.
+fn encrypted(section: &Section<'_>, properties: &BTreeMap<String, String>, servers: &str) {
+    let is_plain = properties.get(PROTOCOL).is_some_and(|protocol| protocol.eq_ignore_ascii_case("sasl_plaintext"));
+    let is_here = |server: &str| {
+        let host = server.rsplit_once(':').map_or(server, |(host, _)| host);
+        matches!(host, "localhost" | "127.0.0.1" | "[::1]")
+    };
+    if is_plain && !servers.split(',').all(is_here) {
+        let what = format!("the token would go over the network in clear by {PROTOCOL} = \"sasl_plaintext\"");
+        section.problem("aws_iam", Wrong::new(what, format!("write {PROTOCOL} = \"sasl_ssl\"")));
     }
 }
 

@@ -12,14 +12,14 @@ use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
 use rdkafka::client::DefaultClientContext;
 use rdkafka::config::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer};
-use rdkafka::mocking::MockCluster;
-use rdkafka::producer::DefaultProducerContext;
 
 mod java;
+mod mock;
 mod properties;
 
 pub use java::{JARS, Java};
 use java::{archive, archive_use, jars, program};
+pub use mock::MockBroker;
 pub use properties::Listener;
 use properties::{AUTHORIZER, properties};
 
@@ -32,47 +32,6 @@ const KEYS_URL: &str = "sasl.oauthbearer.jwks.endpoint.url";
 /// The archive that it leaves of its classes.
 const NEW_ARCHIVE: &str = "kafka.jsa";
 
-/// The broker inside this process; other processes reach it by TCP as any broker.
-pub struct MockBroker {
-    cluster: MockCluster<'static, DefaultProducerContext>,
-}
-
-impl std::fmt::Debug for MockBroker {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("MockBroker").field("bootstrap_servers", &self.bootstrap_servers()).finish()
-    }
-}
-
-impl MockBroker {
-    /// Starts it.
-    ///
-    /// # Errors
-    /// librdkafka's.
-    pub fn start() -> anyhow::Result<Self> {
-        Ok(Self { cluster: MockCluster::new(1).context("Cannot start librdkafka's in-process broker")? })
-    }
-
-    /// Its address.
-    #[must_use]
-    pub fn bootstrap_servers(&self) -> String {
-        self.cluster.bootstrap_servers()
-    }
-
-    /// Makes a topic.
-    ///
-    /// # Errors
-    /// librdkafka's.
-    pub fn create_topic(&self, name: &str, partitions: i32) -> anyhow::Result<()> {
-        self.cluster.create_topic(name, partitions, 1).with_context(|| format!("Cannot create topic {name}"))
-    }
-
-    /// For scripted faults: request errors, round trips, brokers down and up.
-    #[must_use]
-    pub fn cluster(&self) -> &MockCluster<'static, DefaultProducerContext> {
-        &self.cluster
-    }
-}
-
 /// How a real broker should be.
 #[derive(Clone, Debug, Default)]
 pub struct BrokerOptions {
@@ -82,6 +41,8 @@ pub struct BrokerOptions {
     pub listeners: Vec<Listener>,
     /// Whether it asks ACLs; what has none is open to everybody.
     pub authorizes: bool,
+    /// A directory of classes that its listeners' settings name.
+    pub classes: Option<PathBuf>,
 }
 
 /// A real Apache Kafka broker of one node.
@@ -110,7 +71,7 @@ impl RealBroker {
     /// # Errors
     /// As [`Self::start`].
     pub async fn start_with(options: &BrokerOptions) -> anyhow::Result<Self> {
-        let BrokerOptions { java, listeners, authorizes } = options;
+        let BrokerOptions { java, listeners, authorizes, classes } = options;
         let jars = jars()?;
         let mut watchdog = Watchdog::start("kafka")?;
         let dir = watchdog.dir().to_owned();
@@ -134,13 +95,18 @@ impl RealBroker {
 
         let main = ["kafka.Kafka", "server.properties"];
         let archive = match java {
-            Java::Brief => Some(
+            // An archive belongs to a class path.
+            Java::Brief if classes.is_none() => Some(
                 archive_use(&jars)
                     .unwrap_or_else(|| format!("-XX:ArchiveClassesAtExit={}", dir.join(NEW_ARCHIVE).display())),
             ),
-            Java::Lasting => None,
+            Java::Brief | Java::Lasting => None,
         };
         let mut program = program(*java, &jars, &dir.join("log"), archive, &main)?;
+        let path = program.args.iter_mut().skip_while(|arg| arg.as_str() != "-cp").nth(1);
+        if let (Some(path), Some(classes)) = (path, classes) {
+            path.push_str(&format!(":{}", classes.display()));
+        }
         // Brokers read the keys of an issuer of tokens only from where this says (Kafka 4.0, KIP-1139).
         let settings = listeners.iter().flat_map(|listener| &listener.settings);
         let keys: Vec<_> = settings.filter(|(key, _)| key.ends_with(KEYS_URL)).map(|(_, url)| url.as_str()).collect();

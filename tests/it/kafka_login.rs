@@ -23,6 +23,9 @@ use crate::support::{
     CLOCK, Database, PATIENCE, Process, bookings, database, eventually, ids, kafka_relay, outbox_relay, toml,
 };
 
+#[cfg(feature = "iam")]
+mod aws_iam;
+
 const SECRET: &str = "s3cret";
 
 /// An issuer of tokens that a broker verifies by its key.
@@ -117,38 +120,28 @@ async fn answer(State(issuer): State<Arc<Issuer>>, headers: HeaderMap, form: Str
     (StatusCode::OK, format!(r#"{{"access_token":"{token}","token_type":"Bearer","expires_in":{lasts}}}"#))
 }
 
-/// A broker that takes an issuer's tokens, and the table.
-struct Stage {
+/// A table, and a broker with a listener `tokens`, at which relays log in.
+struct Scene {
     database: Database,
     owner: Client,
     broker: RealBroker,
-    issuer: Arc<Issuer>,
-    port: u16,
 }
 
-impl Stage {
-    async fn start(lasts: u64) -> Self {
+impl Scene {
+    async fn start(options: &BrokerOptions) -> Self {
         let database = database().await;
         let owner = bookings(&database, CLOCK).await;
-        let issuer = Issuer::new(lasts);
-        let options = BrokerOptions { listeners: vec![issuer.listener()], ..BrokerOptions::default() };
-        let broker = RealBroker::start_with(&options).await.unwrap();
+        let broker = RealBroker::start_with(options).await.unwrap();
         broker.create_topic("t", 1, &[("max.message.bytes", "3000000")]).await.unwrap();
         broker.create_topic("dead", 1, &[]).await.unwrap();
-        let router = Router::new().route("/token", post(answer)).with_state(Arc::clone(&issuer));
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let port = listener.local_addr().unwrap().port();
-        tokio::spawn(async move { axum::serve(listener, router).await });
-        Self { database, owner, broker, issuer, port }
+        Self { database, owner, broker }
     }
 
-    fn text(&self) -> String {
-        let (port, folder) = (self.port, self.issuer.folder.path().display());
-        let relays = format!(
-            "[kafka.properties]\n\"security.protocol\" = \"sasl_plaintext\"\n[kafka.oauth2]\ntoken_url = \"http://127.0.0.1:{port}/token\"\n\
-             client_id = \"relay\"\nclient_secret_file = \"{folder}/secret\"\nscope = \"w\"\n{}",
-            kafka_relay("k", "t", "start = \"beginning\"\non_poison = \"dead_letter\"\ndead_letter_topic = \"dead\"")
-        );
+    /// A configuration whose `[kafka]` goes on with these sections.
+    fn text(&self, sections: &str) -> String {
+        let relay =
+            kafka_relay("k", "t", "start = \"beginning\"\non_poison = \"dead_letter\"\ndead_letter_topic = \"dead\"");
+        let relays = format!("[kafka.properties]\n\"security.protocol\" = \"sasl_plaintext\"\n{sections}{relay}");
         let text = toml(&self.database, "relay", self.broker.listener("tokens").as_deref(), &relays);
         // The section that follows [kafka] belongs to it.
         let admin = "[admin]\nlisten = \"127.0.0.1:0\"\n";
@@ -159,10 +152,27 @@ impl Stage {
         self.owner.batch_execute("INSERT INTO bookings DEFAULT VALUES").await.unwrap();
     }
 
+    async fn rows(&self) -> i64 {
+        self.owner.query_one("SELECT count(*) FROM bookings", &[]).await.unwrap().get(0)
+    }
+
     async fn has_code(&self, code: &str) -> serde_json::Value {
         let is_there = async || standing(&self.owner, "k").await.is_some_and(|(_, _, _, error)| error["code"] == code);
         eventually(PATIENCE * 4, is_there).await;
         standing(&self.owner, "k").await.unwrap().3
+    }
+
+    /// Books rows until the relay has the failure `code`, and is not halted by it.
+    async fn book_until(&self, code: &str, process: &Process) -> serde_json::Value {
+        loop {
+            self.book().await;
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            let error = standing(&self.owner, "k").await.map(|(_, _, _, error)| error);
+            assert!(!process.log().contains("relay halted"), "{}", process.log());
+            if let Some(error) = error.filter(|error| error["code"] == code) {
+                return error;
+            }
+        }
     }
 
     /// The clients' ports of the connections that the broker takes tokens on (proc(5)).
@@ -177,7 +187,7 @@ impl Stage {
 
     /// Waits until the topic has all rows, in their order.
     async fn has_all(&self) {
-        let rows: i64 = self.owner.query_one("SELECT count(*) FROM bookings", &[]).await.unwrap().get(0);
+        let rows = self.rows().await;
         let servers = self.broker.bootstrap_servers();
         let first = async || {
             let mut seen = HashSet::new();
@@ -188,6 +198,54 @@ impl Stage {
         eventually(PATIENCE * 4, async || i64::try_from(first().await.len()).unwrap() >= rows).await;
         assert_eq!(first().await, (1..=rows).map(|id| id.to_string()).collect::<Vec<_>>());
     }
+
+    /// Books rows while `done` says no, on a connection that outlives the tokens: each row is in the topic once.
+    async fn books_while_tokens_are_renewed(&self, done: impl Fn() -> bool) {
+        let servers = self.broker.bootstrap_servers();
+        eventually(PATIENCE, async || !ids(&servers, "t").await.is_empty()).await;
+        let (begun, connected) = (Instant::now(), self.connections());
+        while !done() || begun.elapsed() < Duration::from_secs(28) {
+            self.book().await;
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        assert!(self.connections().intersection(&connected).next().is_some(), "none has outlived its token");
+        self.has_all().await;
+        let copies = i64::try_from(ids(&servers, "t").await.len()).unwrap();
+        assert_eq!(copies, self.rows().await, "renewed without a repeated row");
+    }
+}
+
+/// A broker that takes an issuer's tokens.
+struct Stage {
+    scene: Scene,
+    issuer: Arc<Issuer>,
+    port: u16,
+}
+
+impl Stage {
+    async fn start(lasts: u64) -> Self {
+        let issuer = Issuer::new(lasts);
+        let options = BrokerOptions { listeners: vec![issuer.listener()], ..BrokerOptions::default() };
+        let scene = Scene::start(&options).await;
+        let port = served(Router::new().route("/token", post(answer)).with_state(Arc::clone(&issuer))).await;
+        Self { scene, issuer, port }
+    }
+
+    fn text(&self) -> String {
+        let (port, folder) = (self.port, self.issuer.folder.path().display());
+        self.scene.text(&format!(
+            "[kafka.oauth2]\ntoken_url = \"http://127.0.0.1:{port}/token\"\nclient_id = \"relay\"\n\
+             client_secret_file = \"{folder}/secret\"\nscope = \"w\"\n"
+        ))
+    }
+}
+
+/// Serves on loopback until the end; at which port.
+async fn served(router: Router) -> u16 {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    port
 }
 
 // Guarantee: secrets.oauth2
@@ -196,55 +254,36 @@ async fn kafka_gets_tokens_that_are_renewed_and_rows_wait_while_there_is_none() 
     // Long enough for librdkafka, which looks once a second: it has the next token when four fifths of the life are over, and shows it
     // at nine tenths.
     let stage = Stage::start(12).await;
-    let text = stage.text();
-    stage.book().await;
+    let (text, scene) = (stage.text(), &stage.scene);
+    scene.book().await;
     let (code, out, log) = outbox_relay(&text, &["check", "-o", "json"]).await;
     let document = json(&out);
     // The topic's settings are asked for by a client of another kind, which logs in as well.
     let size = finding(&document, "message_size").unwrap_or_else(|| panic!("{out}{log}"));
     assert!(code == Some(0) && size["message"].as_str().unwrap().contains("of 3000000 bytes"), "{code:?} {out}");
     let process = Process::spawn(&text, &["run"]);
-    let servers = stage.broker.bootstrap_servers();
-    eventually(PATIENCE, async || !ids(&servers, "t").await.is_empty()).await;
-    let (begun, connected) = (Instant::now(), stage.connections());
     // One of `check`, and three of the relay: a connection of the first one has been shown two others.
-    while stage.issuer.see(|said| said.given) < 4 || begun.elapsed() < Duration::from_secs(28) {
-        stage.book().await;
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    assert!(stage.connections().intersection(&connected).next().is_some(), "none has outlived its token");
-    stage.has_all().await;
-    let rows = stage.owner.query_one("SELECT count(*) FROM bookings", &[]).await.unwrap().get::<_, i64>(0);
-    assert_eq!(i64::try_from(ids(&servers, "t").await.len()).unwrap(), rows, "renewed without a repeated row");
-
+    scene.books_while_tokens_are_renewed(|| stage.issuer.see(|said| said.given) >= 4).await;
     stage.issuer.see(|said| said.away = true);
-    let mut unavailable = None;
-    while unavailable.is_none() {
-        stage.book().await;
-        tokio::time::sleep(Duration::from_millis(50)).await;
-        let error = standing(&stage.owner, "k").await.map(|(_, _, _, error)| error);
-        unavailable = error.filter(|error| error["code"] == "token_unavailable");
-        assert!(!process.log().contains("relay halted"), "{}", process.log());
-    }
-    println!("{}", unavailable.unwrap());
+    println!("{}", scene.book_until("token_unavailable", &process).await);
     stage.issuer.see(|said| said.away = false);
-    stage.book().await;
-    stage.has_all().await;
+    scene.book().await;
+    scene.has_all().await;
     let (code, out, log) = outbox_relay(&text, &["verify", "k"]).await;
     assert_eq!(code, Some(0), "{out}{log}");
     let log = process.log();
     assert!(!log.contains("relay halted"), "{log}");
     let head = BASE64_URL_SAFE_NO_PAD.encode(r#"{"alg":"RS256""#);
     assert!(!log.contains(SECRET) && !log.contains(&head[..12]), "{log}");
-    stage.broker.stop().await.unwrap();
+    stage.scene.broker.stop().await.unwrap();
 }
 
 // Guarantee: secrets.oauth2
 #[tokio::test(flavor = "multi_thread")]
 async fn tokens_that_are_refused_halt_until_the_secret_is_corrected() {
     let stage = Stage::start(3600).await;
-    let text = stage.text();
-    stage.book().await;
+    let (text, scene) = (stage.text(), &stage.scene);
+    scene.book().await;
     stage.issuer.secret("wr0ng");
     let (code, out, _) = outbox_relay(&text, &["check", "-o", "json"]).await;
     let document = json(&out);
@@ -252,26 +291,26 @@ async fn tokens_that_are_refused_halt_until_the_secret_is_corrected() {
     println!("{found}");
     assert_eq!((code, &found["level"]), (Some(3), &"error".into()), "{out}");
     let process = Process::spawn(&text, &["run"]);
-    println!("{}", stage.has_code("token_refused").await);
+    println!("{}", scene.has_code("token_refused").await);
     // The issuer gives tokens now, which the broker does not take.
     stage.issuer.see(|said| said.audience = "elsewhere");
     stage.issuer.secret(SECRET);
-    let refused = stage.has_code("kafka_authentication").await;
+    let refused = scene.has_code("kafka_authentication").await;
     println!("{refused}");
     assert!(refused["hint"].as_str().unwrap().contains("[kafka.oauth2]"), "{refused}");
-    assert!(standing(&stage.owner, "k").await.unwrap().1, "halted");
+    assert!(standing(&scene.owner, "k").await.unwrap().1, "halted");
     stage.issuer.see(|said| said.audience = "kafka");
     assert_eq!(outbox_relay(&text, &["cursor", "resume", "k"]).await.0, Some(0));
-    stage.has_all().await;
+    scene.has_all().await;
     // Copies of dead letters have a client of their own.
     let large =
         "INSERT INTO bookings (payload) SELECT string_agg(md5(n::text), '') FROM generate_series(1, 100000) AS n";
-    stage.owner.batch_execute(large).await.unwrap();
-    let servers = stage.broker.bootstrap_servers();
+    scene.owner.batch_execute(large).await.unwrap();
+    let servers = scene.broker.bootstrap_servers();
     eventually(PATIENCE * 2, async || ids(&servers, "dead").await == ["2"]).await;
     let log = process.log();
     assert!(!log.contains("wr0ng") && !log.contains(SECRET), "{log}");
-    stage.broker.stop().await.unwrap();
+    stage.scene.broker.stop().await.unwrap();
 }
 
 // Guarantee: secrets.files
@@ -341,7 +380,7 @@ async fn replaced_password_of_the_brokers_needs_no_restart() {
 async fn log_ins_that_cannot_work_are_refused_by_name() {
     let oauth2 = "[kafka.oauth2]\ntoken_url = \"https://i/t\"\nclient_id = \"c\"\nclient_secret_file = \"/s\"\n";
     let cases: BTreeMap<&str, (String, &str)> = [
-        ("mechanism alone", ("[kafka.properties]\nsasl.mechanism = \"OAUTHBEARER\"\n".to_owned(), "needs an issuer")),
+        ("mechanism alone", ("[kafka.properties]\nsasl.mechanism = \"OAUTHBEARER\"\n".to_owned(), "needs tokens")),
         (
             "another mechanism",
             (format!("[kafka.properties]\nsasl.mechanism = \"PLAIN\"\n{oauth2}"), "counts for OAUTHBEARER only"),

@@ -5,7 +5,7 @@ use crate::config::oauth2::CLIENT_AUTHS;
 use crate::sink::http::oauth2::Config;
 
 /// The keys of its section.
-pub(super) fn lines(lines: &mut TomlLines, config: &Config) {
+pub(in crate::config) fn lines(lines: &mut TomlLines, config: &Config) {
     lines.text("token_url", &config.token_url);
     lines.text("client_id", &config.client_id);
     lines.text("client_secret_file", &config.client_secret_file.display().to_string());

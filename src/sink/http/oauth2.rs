@@ -6,9 +6,9 @@
 //! accepted with it: then it is the row that is refused, and not the token.
 
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -20,16 +20,14 @@ use tokio::time::Instant;
 
 mod refused;
 mod token;
+mod tokens;
 
-use self::refused::Refused;
-use super::connections::Connections;
-use super::{access, answer, client};
+use super::answer;
+use super::call::{Reply, call};
 use crate::secret::Secret;
-use crate::sink::{Class, Failure, Subject};
+use crate::sink::{Class, Failure};
 pub(in crate::sink) use token::Token;
-
-/// Before an issuer that was away is asked again, while its last token holds.
-const PAUSE: Duration = Duration::from_secs(5);
+pub(in crate::sink) use tokens::{TokenSource, Tokens};
 
 /// `[relay.sink.http.oauth2]` or `[kafka.oauth2]` of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,136 +66,36 @@ pub enum ClientAuth {
     Post,
 }
 
-/// The tokens of one sink or cluster.
+/// Who asks an issuer.
 #[derive(Debug)]
-pub(in crate::sink) struct Tokens {
-    /// Where they are configured.
+struct Client {
+    /// Where it is configured.
     section: &'static str,
     config: Config,
     /// For an answer of the issuer.
     timeout: Duration,
-    held: Mutex<Option<Token>>,
-    refused: Refused,
-    /// The task that asks the issuer has it; with the last question that failed, and when.
-    asking: tokio::sync::Mutex<Option<(Instant, Failure)>>,
 }
 
 impl Tokens {
+    /// Tokens of the issuer that `section` configures, whose answer may take `timeout`.
     pub(in crate::sink) fn new(config: Config, timeout: Duration, section: &'static str) -> Self {
-        Self {
-            section,
-            config,
-            timeout,
-            held: Mutex::default(),
-            refused: Refused::default(),
-            asking: tokio::sync::Mutex::default(),
-        }
+        Self::of(Client { section, config, timeout })
     }
+}
 
-    /// Who asks for them.
-    pub(in crate::sink) fn client_id(&self) -> &str {
+#[async_trait]
+impl TokenSource for Client {
+    fn name(&self) -> &str {
         &self.config.client_id
-    }
-
-    /// The token that is held, whether it lasts or not. Does not wait.
-    pub(in crate::sink) fn held_now(&self) -> Option<Token> {
-        self.held().clone()
-    }
-
-    fn held(&self) -> MutexGuard<'_, Option<Token>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// A token that holds, as far as its issuer has said.
-    ///
-    /// # Errors
-    /// Why there is none.
-    pub(in crate::sink) async fn token(&self) -> Result<Token, Failure> {
-        let held = self.held().clone();
-        match held {
-            Some(token) if !token.is_old() => Ok(token),
-            Some(token) if token.holds() => Ok(self.renewed(token).await),
-            _ => self.first().await,
-        }
-    }
-
-    /// The token after one that still holds: who asks for it is one, and the others do not wait for that.
-    async fn renewed(&self, token: Token) -> Token {
-        let Ok(mut asking) = self.asking.try_lock() else { return token };
-        if let Some(held) = self.held().as_mut() {
-            held.renewed_at = Some(Instant::now() + PAUSE);
-        }
-        match self.ask().await {
-            Ok(next) => {
-                *asking = None;
-                self.held().insert(next).clone()
-            }
-            Err(failure) => {
-                let Failure { code, message, hint, .. } = &failure;
-                tracing::warn!(code, error = message, hint, "token not renewed");
-                *asking = Some((Instant::now(), failure));
-                token
-            }
-        }
-    }
-
-    /// The first token, or that after one that has ended.
-    async fn first(&self) -> Result<Token, Failure> {
-        let begun = Instant::now();
-        let mut asking = self.asking.lock().await;
-        let held = self.held().clone();
-        if let Some(token) = held.filter(Token::holds) {
-            return Ok(token);
-        }
-        // A question that failed while it was waited for is answered for all who waited.
-        if let Some((_, failure)) = asking.as_ref().filter(|(at, _)| *at >= begun) {
-            return Err(failure.clone());
-        }
-        match self.ask().await {
-            Ok(token) => {
-                *asking = None;
-                Ok(self.held().insert(token).clone())
-            }
-            Err(failure) => {
-                *asking = Some((Instant::now(), failure.clone()));
-                Err(failure)
-            }
-        }
-    }
-
-    /// Why there is no token that lasts. Does not wait.
-    pub(in crate::sink) fn missing(&self) -> Failure {
-        let said = self.asking.try_lock().ok().and_then(|asking| asking.as_ref().map(|(_, failure)| failure.clone()));
-        said.unwrap_or_else(|| self.unavailable("it has ended, and its issuer has not given another one yet"))
-    }
-
-    /// What follows when a receiver has refused this token by `failure`: the next request has another one.
-    pub(in crate::sink) fn refused(&self, token: &Token, failure: Failure) -> Failure {
-        self.held().take_if(|held| held.authorization == token.authorization);
-        if !token.was_accepted() || self.refused.again(&token.authorization, Instant::now()) {
-            return failure;
-        }
-        let message = format!("{} to a token that it has accepted before", failure.message);
-        let hint = "The next attempt has a new token; if it persists, see at the issuer why tokens end early";
-        Failure::of(Class::Retry, "token_ended", message, hint).about(Subject::Elsewhere)
     }
 
     async fn ask(&self) -> Result<Token, Failure> {
         let request = self.question()?;
         let asked_at = Instant::now();
         let issuer = issuer(&self.config.token_url);
-        // A client for each question: questions are rare, and its authorities may be others by now. The receiver's are not the issuer's.
-        let access = access::Config::trusting(self.config.ca_file.clone());
-        let client = client::client(self.timeout, None, &access).map_err(|why| self.unavailable(&why))?;
-        let connections = Connections::new(client, self.timeout);
-        let response = connections.execute(request).await.map_err(|answer| {
-            let failure = answer::classify(answer, &issuer);
-            let message = failure.map_or_else(|| format!("{issuer} did not answer"), |failure| failure.message);
-            self.unavailable(&message)
-        })?;
-        let status = response.status().as_u16();
-        let pause = answer::pause(response.headers());
-        let body = tokio::time::timeout(self.timeout, answer::body(response)).await.unwrap_or_default();
+        let reply = call(request, self.timeout, self.config.ca_file.clone(), &issuer).await;
+        let Reply { status, headers, body } = reply.map_err(|why| self.unavailable(&why))?;
+        let (status, pause) = (status.as_u16(), answer::pause(&headers));
         let answer: Value = serde_json::from_slice(&body).unwrap_or_default();
         match status {
             200..=299 => token::of_answer(&answer, asked_at).ok_or_else(|| {
@@ -228,6 +126,18 @@ impl Tokens {
         }
     }
 
+    fn usable(&self) -> Result<(), Failure> {
+        self.secret().map(drop)
+    }
+
+    fn unavailable(&self, message: &str) -> Failure {
+        let message = format!("There is no token for the receiver: {message}");
+        let hint = format!("Check that the issuer of {} token_url is up and can be reached from here", self.section);
+        Failure::of(Class::Retry, "token_unavailable", message, hint)
+    }
+}
+
+impl Client {
     fn question(&self) -> Result<Request, Failure> {
         let config = &self.config;
         let secret = self.secret()?;
@@ -260,19 +170,13 @@ impl Tokens {
     ///
     /// # Errors
     /// Why it cannot be used.
-    pub(in crate::sink) fn secret(&self) -> Result<SecretString, Failure> {
+    fn secret(&self) -> Result<SecretString, Failure> {
         let secret = Secret::File(self.config.client_secret_file.clone()).read();
         let secret = secret.map_err(|error| self.unreadable(&format!("cannot be read: {error}")))?;
         if secret.expose_secret().is_empty() {
             return Err(self.unreadable("is empty"));
         }
         Ok(secret)
-    }
-
-    pub(in crate::sink) fn unavailable(&self, message: &str) -> Failure {
-        let message = format!("There is no token for the receiver: {message}");
-        let hint = format!("Check that the issuer of {} token_url is up and can be reached from here", self.section);
-        Failure::of(Class::Retry, "token_unavailable", message, hint)
     }
 
     fn unreadable(&self, what: &str) -> Failure {

@@ -1,34 +1,31 @@
 //! The Kafka cluster: how to connect to it, what it knows of topics, and the producers' settings and reports.
 
-use std::error::Error;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use rdkafka::ClientContext;
-use rdkafka::client::OAuthToken;
 use rdkafka::config::{ClientConfig, RDKafkaLogLevel};
 use rdkafka::error::KafkaError;
-use rdkafka::message::DeliveryResult;
-use rdkafka::producer::{NoCustomPartitioner, Producer as _, ProducerContext};
+use rdkafka::producer::Producer as _;
 use secrecy::ExposeSecret as _;
 
 use super::classify;
 use super::complaint::{Complaint, OfTls};
-use super::confirmed::Confirmed;
 use super::errors::NO_CLIENT_CODE;
 use super::kind::{ProducerKind, RECORD_BYTES, Spread};
-use super::ledger::Ledger;
 use super::lending::Shelves;
-use super::login::{Issuer, Login};
+use super::login::Issuer;
 use super::missing::{MissingTopics, PROPAGATION};
 use super::password::Password;
 use super::polled::Polled;
-use super::statistics::{self, Reading, Statistics};
+use super::schema::Registries;
+use super::statistics::{self, Statistics};
 use crate::sink::Failure;
 
 mod config;
+mod context;
 
 pub use config::ClusterConfig;
+pub(super) use context::Context;
 
 const QUEUE: &str = "queue.buffering.max.kbytes";
 
@@ -43,18 +40,20 @@ pub struct Cluster {
     pub(super) issuer: Option<Arc<Issuer>>,
     pub(super) password: Password,
     pub(super) of_tls: Arc<OfTls>,
+    /// Where schemas come from, for formats that have such.
+    pub(super) registries: Registries,
 }
 
 impl Cluster {
     /// A cluster to connect to when something is asked of it.
     #[must_use]
     pub fn new(config: ClusterConfig) -> Self {
-        let issuer = config.oauth2.clone().map(Issuer::new);
+        let issuer = Issuer::of(&config);
         let password =
             Password::new(config.password_file.clone(), config.properties.get("sasl.password").map(String::as_str));
         let (statistics, missing) = (Statistics::default(), MissingTopics::default());
-        let (shelves, of_tls) = (Arc::default(), Arc::default());
-        Self { config, shelves, statistics, missing, issuer, password, of_tls }
+        let (shelves, of_tls, registries) = (Arc::default(), Arc::default(), Registries::default());
+        Self { config, shelves, statistics, missing, issuer, password, of_tls, registries }
     }
 
     /// What a client of it is to note its complaints in.
@@ -242,59 +241,6 @@ impl Drop for Cluster {
     /// Ends all producers' threads at once: each needs a moment to see it, and they are dropped one after the other.
     fn drop(&mut self) {
         self.shelves().values().flat_map(|shelf| &shelf.resting).for_each(|lent| lent.producer.end());
-    }
-}
-
-/// Receives the client's reports.
-#[derive(Debug, Default)]
-pub(super) struct Context {
-    pub(super) ledger: Ledger,
-    pub(super) confirmed: Mutex<Confirmed>,
-    pub(super) reading: Reading,
-    pub(super) complaint: Complaint,
-    pub(super) login: Login,
-}
-
-impl Context {
-    pub(super) fn confirmed(&self) -> MutexGuard<'_, Confirmed> {
-        self.confirmed.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The failure that an error of the client is.
-    pub(super) fn failure(&self, error: &KafkaError) -> Failure {
-        self.login.judged(self.complaint.failure(error))
-    }
-}
-
-impl ClientContext for Context {
-    const ENABLE_REFRESH_OAUTH_TOKEN: bool = true;
-
-    fn generate_oauth_token(&self, _: Option<&str>) -> Result<OAuthToken, Box<dyn Error>> {
-        let given = self.login.give()?;
-        // What it complained of was another one's.
-        self.complaint.forget();
-        Ok(given)
-    }
-
-    fn stats_raw(&self, json: &[u8]) {
-        self.reading.take(json);
-    }
-
-    fn error(&self, error: KafkaError, reason: &str) {
-        tracing::debug!(%error, reason, "Kafka client");
-        self.complaint.hear(error, reason);
-    }
-}
-
-impl ProducerContext<NoCustomPartitioner> for Context {
-    type DeliveryOpaque = usize;
-
-    fn delivery(&self, result: &DeliveryResult<'_>, row: usize) {
-        let error = match result {
-            Ok(_) => None,
-            Err((error, _)) => Some(error.rdkafka_error_code().unwrap_or(rdkafka::error::RDKafkaErrorCode::Fail)),
-        };
-        self.ledger.report(row, error);
     }
 }
 

@@ -17,10 +17,10 @@ use rdkafka::message::DeliveryResult;
 use rdkafka::producer::{NoCustomPartitioner, ProducerContext};
 use tokio::task::JoinHandle;
 
-use super::Cluster;
 use super::complaint::Complaint;
+use super::{Cluster, ClusterConfig, aws_iam};
 use crate::sink::Failure;
-use crate::sink::http::oauth2::{Config, Token, Tokens};
+use crate::sink::http::oauth2::{Token, Tokens};
 
 /// For an answer of the issuer, and for a token.
 const TIMEOUT: Duration = Duration::from_secs(4);
@@ -39,9 +39,17 @@ const LOOK: Duration = Duration::from_millis(10);
 /// Of a broker that refuses a log-in, and of a client that has no token.
 pub(super) const REFUSED: [&str; 2] = ["kafka_authentication", "kafka_sasl_authentication_failed"];
 
+/// What to compare when brokers refuse a token.
+const OF_OAUTH2: &str = "Compare the token's audience, scope and issuer with what the brokers' listener expects, and correct \
+                         [kafka.oauth2] or the listener, then `outbox-relay cursor resume NAME`";
+const OF_AWS_IAM: &str = "Compare region, role_arn and profile of [kafka.aws_iam] with the cluster's, see that its credentials may \
+                          kafka-cluster:Connect there and that this machine's clock is right, then `outbox-relay cursor resume NAME`";
+
 /// Who gives tokens for a cluster.
 pub(super) struct Issuer {
     tokens: Tokens,
+    /// What to do when brokers refuse one.
+    advice: &'static str,
     /// The task that renews the token; clients ask on threads of their own, and do not wait for an issuer.
     keeper: Mutex<Option<JoinHandle<()>>>,
 }
@@ -53,8 +61,12 @@ impl fmt::Debug for Issuer {
 }
 
 impl Issuer {
-    pub(super) fn new(config: Config) -> Arc<Self> {
-        Arc::new(Self { tokens: Tokens::new(config, TIMEOUT, "[kafka.oauth2]"), keeper: Mutex::default() })
+    /// None where the brokers are not said to want tokens.
+    pub(super) fn of(config: &ClusterConfig) -> Option<Arc<Self>> {
+        let oauth2 = config.oauth2.clone();
+        let oauth2 = oauth2.map(|config| (Tokens::new(config, TIMEOUT, "[kafka.oauth2]"), OF_OAUTH2));
+        let found = oauth2.or_else(|| Some((aws_iam::tokens(config.aws_iam.clone()?), OF_AWS_IAM)));
+        found.map(|(tokens, advice)| Arc::new(Self { tokens, advice, keeper: Mutex::default() }))
     }
 
     /// Has the token renewed ahead of librdkafka's question for the next one, for as long as this is used.
@@ -95,13 +107,9 @@ impl Issuer {
         if self.tokens.held_now().is_some_and(|token| token.holds()) {
             return Ok(());
         }
-        let late = |_| Err(self.tokens.unavailable("its issuer did not answer in time"));
+        let late = |_| Err(self.tokens.unavailable("it did not come in time"));
         let token = tokio::time::timeout(TIMEOUT, self.tokens.token()).await.unwrap_or_else(late)?;
-        if token.holds() {
-            Ok(())
-        } else {
-            Err(self.tokens.unavailable("its issuer's tokens have ended when they come"))
-        }
+        if token.holds() { Ok(()) } else { Err(self.tokens.unavailable("tokens have ended when they come")) }
     }
 }
 
@@ -120,7 +128,7 @@ impl Login {
 
     /// For the client whose context this is part of.
     pub(super) fn give(&self) -> Result<OAuthToken, Box<dyn Error>> {
-        let issuer = self.issuer.as_ref().ok_or("[kafka.oauth2] is missing")?;
+        let issuer = self.issuer.as_ref().ok_or("no issuer of tokens is configured")?;
         let Some(token) = issuer.tokens.held_now().filter(Token::holds) else {
             return Err(issuer.tokens.missing().message.into());
         };
@@ -130,7 +138,7 @@ impl Login {
         let ends = SystemTime::now().duration_since(UNIX_EPOCH)? + again;
         let given = OAuthToken {
             token: token.text().to_owned(),
-            principal_name: issuer.tokens.client_id().to_owned(),
+            principal_name: issuer.tokens.name().to_owned(),
             lifetime_ms: i64::try_from(ends.as_millis())?,
         };
         *self.given() = Some(token);
@@ -163,11 +171,7 @@ impl Login {
             return failure;
         };
         match self.given().as_ref().filter(|token| token.holds()) {
-            Some(token) => {
-                let hint = "Compare the token's audience, scope and issuer with what the brokers' listener expects, and correct \
-                            [kafka.oauth2] or the listener, then `outbox-relay cursor resume NAME`";
-                issuer.tokens.refused(token, Failure { hint: hint.to_owned(), ..failure })
-            }
+            Some(token) => issuer.tokens.refused(token, Failure { hint: issuer.advice.to_owned(), ..failure }),
             None => Failure { ambiguous: failure.ambiguous, ..issuer.tokens.missing() },
         }
     }

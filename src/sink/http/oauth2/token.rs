@@ -36,6 +36,13 @@ impl Token {
         self.accepted.store(true, Relaxed);
     }
 
+    /// One that was asked for then and lasts so long, or until it is refused. None of a text that no header can have.
+    pub(in crate::sink) fn lasting(text: &str, asked_at: Instant, lasts: Option<Duration>) -> Option<Self> {
+        let authorization = sensitive(&format!("{BEARER}{text}"))?;
+        let after = |share: f64| lasts.map(|lasts| asked_at + lasts.mul_f64(share));
+        Some(Self { authorization, renewed_at: after(RENEWED), ends_at: after(1.0), accepted: Arc::default() })
+    }
+
     /// Whether a receiver has accepted it.
     pub(super) fn was_accepted(&self) -> bool {
         self.accepted.load(Relaxed)
@@ -72,12 +79,10 @@ impl Token {
 pub(super) fn of_answer(answer: &Value, asked_at: Instant) -> Option<Token> {
     let is_bearer = answer["token_type"].as_str().is_none_or(|kind| kind.eq_ignore_ascii_case("bearer"));
     let text = answer["access_token"].as_str().filter(|text| is_bearer && !text.is_empty())?;
-    let authorization = sensitive(&format!("{BEARER}{text}"))?;
     // Some issuers write the number as a text.
     let number = |value: &Value| value.as_f64().or_else(|| value.as_str()?.parse().ok());
     let lasts = number(&answer["expires_in"]).filter(|seconds| (0.0..=LONGEST).contains(seconds));
-    let after = |share: f64| lasts.map(|seconds| asked_at + Duration::from_secs_f64(seconds * share));
-    Some(Token { authorization, renewed_at: after(RENEWED), ends_at: after(1.0), accepted: Arc::default() })
+    Token::lasting(text, asked_at, lasts.map(Duration::from_secs_f64))
 }
 
 /// A header whose value is never printed; none of what no header can have.

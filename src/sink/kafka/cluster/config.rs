@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::sink::http::oauth2;
+use crate::sink::kafka::aws_iam;
 use crate::{file, tls};
 
 /// Properties whose files are read when a client is made.
@@ -24,6 +25,8 @@ pub struct ClusterConfig {
     pub password_file: Option<PathBuf>,
     /// Who gives tokens, where the brokers want them.
     pub oauth2: Option<oauth2::Config>,
+    /// How tokens are signed, where the brokers are Amazon's.
+    pub aws_iam: Option<aws_iam::Config>,
 }
 
 impl ClusterConfig {
@@ -77,6 +80,7 @@ impl fmt::Debug for ClusterConfig {
             .field("properties", &self.properties.keys())
             .field("password_file", &self.password_file)
             .field("oauth2", &self.oauth2)
+            .field("aws_iam", &self.aws_iam)
             .finish()
     }
 }
