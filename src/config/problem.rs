@@ -135,3 +135,19 @@ impl Report {
         self.0.into_inner()
     }
 }
+
+/// After a syntax error the rest of the file is in doubt: what it seems to lack, or to hold, is not worth a line. Of two
+/// problems of one value the reader's is kept, because it knows what is wanted there.
+pub(super) fn without_guesses(mut list: Vec<Problem>, certain: usize) -> Vec<Problem> {
+    if certain != usize::MAX {
+        list.retain(|problem| match &problem.place {
+            Place::Line(line, _) => problem.what.starts_with("not valid TOML") || *line <= certain && !problem.missing,
+            Place::File => false,
+            Place::Variable(_) => !problem.missing,
+        });
+    }
+    let bare = |problem: &Problem| problem.what.starts_with("a value without quotation marks");
+    let told: Vec<Place> = list.iter().filter(|problem| !bare(problem)).map(|problem| problem.place.clone()).collect();
+    list.retain(|problem| !bare(problem) || !told.contains(&problem.place));
+    list
+}

@@ -1,24 +1,20 @@
 //! `[[relay]]`.
 
-use std::fmt::Write as _;
-use std::path::PathBuf;
-
-use sha2::{Digest as _, Sha256};
+use std::sync::Arc;
 
 use super::problem::Wrong;
 use super::section::Section;
-use super::show::{self, Secrets};
 use super::tree::{Node, Value};
 use super::units::print_duration;
 use super::{
-    delivers, filter, lanes, parking, preset, properties, requests, schedule, shards, sink, source, turn, value,
+    delivers, filter, fingerprint, lanes, parking, preset, properties, requests, schedule, shards, sink, source, turn,
+    value,
 };
 use crate::position::Timestamp;
 use crate::relay::{Audit, Config, Guarantee, OnConfigChange, OnLateRow, OnPoison, Start};
-use crate::secret::Secret;
 use crate::sink::Kind;
 use crate::sink::custom::Kinds;
-use crate::sink::kafka::{self, ClusterConfig};
+use crate::sink::kafka::{self, ClusterConfig, RegistryConfig};
 
 pub(super) const GUARANTEES: [(&str, Guarantee); 4] = [
     ("at_least_once", Guarantee::AtLeastOnce),
@@ -39,6 +35,10 @@ pub(super) struct Surroundings<'a> {
     pub(super) cluster: Option<&'a ClusterConfig>,
     /// Whether `[kafka]` stands there at all.
     pub(super) has_cluster: bool,
+    /// `None` when `[schema_registry]` is absent or wrong.
+    pub(super) registry: Option<&'a Arc<RegistryConfig>>,
+    /// Whether `[schema_registry]` stands there at all.
+    pub(super) has_registry: bool,
     /// Whether the rule that loses rows may be chosen.
     pub(super) allow_loss: bool,
     /// `[audit]`.
@@ -74,7 +74,9 @@ pub(super) fn read(section: &Section<'_>, around: Surroundings<'_>) -> Option<Co
     let turn = turn::read(&section.section("turn"), one_by_one);
     let poll = turn::read_poll(section);
     turn::judge_notify(section, &poll);
-    let sink = sink::read(&sinks, (kind, own), turn.deadline, around.has_cluster);
+    let (has_cluster, registry, has_registry) = (around.has_cluster, around.registry, around.has_registry);
+    let beside = sink::kafka::Around { has_cluster, registry, has_registry };
+    let sink = sink::read(&sinks, (kind, own), turn.deadline, beside);
 
     let cluster = around.cluster.filter(|_| kind == Some(Kind::Kafka));
     check_linger(section, cluster, &turn);
@@ -84,7 +86,7 @@ pub(super) fn read(section: &Section<'_>, around: Surroundings<'_>) -> Option<Co
     let parking = parking::read(section, (on_poison, guarantee, lanes), (kind, sink.as_ref()));
     let shards = shards::read(section, source.as_ref(), sink.as_ref(), (on_poison, &parking));
     let sink = sink?;
-    let secret_files = secret_files(&sink, cluster);
+    let secret_files = fingerprint::secret_files(&sink, cluster);
     let name = name?;
     let mut config = Config {
         relay: name.clone(),
@@ -108,7 +110,7 @@ pub(super) fn read(section: &Section<'_>, around: Surroundings<'_>) -> Option<Co
         audit: around.audit,
         on_config_change: section.read("on_config_change", value::word(&ON_CONFIG_CHANGE, &[])).unwrap_or_default(),
     };
-    config.fingerprint = fingerprint(&config, cluster);
+    config.fingerprint = fingerprint::fingerprint(&config, cluster);
     config.delivers = delivers::digest(&config, around.cluster);
     Some(config)
 }
@@ -258,36 +260,4 @@ fn check_linger(section: &Section<'_>, cluster: Option<&ClusterConfig>, turn: &c
     let at = section.section("turn");
     let key = if at.has("deadline") { "deadline" } else { "time" };
     at.problem(key, Wrong::new(what, "write a shorter linger.ms or a longer deadline"));
-}
-
-/// Files of the relay's own secrets and templates; Kafka's keys are read by its client when one is made.
-fn secret_files(sink: &crate::sink::Config, cluster: Option<&ClusterConfig>) -> Vec<PathBuf> {
-    let mut files = match sink {
-        crate::sink::Config::Sms(sms) => match &sms.auth_token {
-            Secret::File(path) => vec![path.clone()],
-            Secret::Value(_) => Vec::new(),
-        },
-        crate::sink::Config::Webhook(webhook) => webhook.secret_files.clone(),
-        crate::sink::Config::Http(http) => http.access.secret_files(),
-        crate::sink::Config::Email(email) => email.files(),
-        crate::sink::Config::Custom(custom) => custom.description.secret_files.clone(),
-        crate::sink::Config::Kafka(_)
-        | crate::sink::Config::Sql(_)
-        | crate::sink::Config::Stdout(_)
-        | crate::sink::Config::Command(_) => Vec::new(),
-    };
-    files.extend(cluster.iter().flat_map(|cluster| cluster.secret_files()));
-    files
-}
-
-/// A digest of the resolved configuration, secrets included; nothing can be read from it.
-fn fingerprint(config: &Config, cluster: Option<&ClusterConfig>) -> String {
-    let mut text = show::relay(config, Secrets::Exposed);
-    if let Some(cluster) = cluster {
-        text.push_str(&show::kafka(cluster, Secrets::Exposed));
-    }
-    Sha256::digest(text.as_bytes()).iter().fold(String::new(), |mut hex, byte| {
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
 }

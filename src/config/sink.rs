@@ -14,7 +14,7 @@ mod custom;
 mod email;
 mod http;
 mod http_access;
-mod kafka;
+pub(super) mod kafka;
 mod sms;
 mod sql;
 mod template;
@@ -24,6 +24,7 @@ pub(super) use command::write as write_command;
 pub(super) use custom::{sounds_secret, without_secrets as custom_without_secrets, write as write_custom};
 pub(super) use email::SECURITIES;
 pub(super) use http::DEFAULT_PROVIDER_ID;
+pub(super) use http_access::identity;
 pub(super) use sql::EACH;
 
 /// The sink of one's own that stands there; none, and reported, when it is wrong.
@@ -61,13 +62,13 @@ pub(super) fn read(
     sink: &Section<'_>,
     (kind, own): (Option<Kind>, Option<custom_sink::Config>),
     deadline: Duration,
-    has_cluster: bool,
+    around: kafka::Around<'_>,
 ) -> Option<Config> {
     let all: Vec<(Kind, Option<Config>)> = present(sink)
         .map(|each| {
             let section = sink.section(each.name());
             let config = match each {
-                Kind::Kafka => kafka::read(&section, has_cluster).map(Config::Kafka),
+                Kind::Kafka => kafka::read(&section, around).map(Config::Kafka),
                 Kind::Http => http::read(&section, deadline).map(Config::Http),
                 Kind::Sms => sms::read(&section, deadline).map(Config::Sms),
                 Kind::Webhook => webhook::read(&section, deadline).map(Config::Webhook),

@@ -1,20 +1,35 @@
 //! `[relay.sink.kafka]`.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::template;
 use crate::config::problem::Wrong;
 use crate::config::section::Section;
 use crate::config::value;
-use crate::sink::kafka::{Config, OnPartitionChange, Payload};
+use crate::sink::kafka::{Config, OnPartitionChange, Payload, RegistryConfig};
 
 mod format;
+mod schema;
+
+pub(in crate::config) use schema::write as write_schema;
+
+/// What such a sink depends on beside its own section.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::config) struct Around<'a> {
+    /// Whether `[kafka]` stands there.
+    pub(in crate::config) has_cluster: bool,
+    /// `[schema_registry]`, as [`crate::config::schema_registry::read`] gives it.
+    pub(in crate::config) registry: Option<&'a Arc<RegistryConfig>>,
+    /// Whether that section stands there at all.
+    pub(in crate::config) has_registry: bool,
+}
 
 /// Headers that the relay writes itself.
 const OURS: [&str; 5] = ["id", "created_at", "relay", "late", "replayed"];
 
-pub(super) fn read(section: &Section<'_>, has_cluster: bool) -> Option<Config> {
-    if !has_cluster {
+pub(super) fn read(section: &Section<'_>, around: Around<'_>) -> Option<Config> {
+    if !around.has_cluster {
         let fix = "add [kafka] with bootstrap_servers = \"127.0.0.1:9092\"";
         section.missing("", "no cluster is configured: the section [kafka] is missing", fix);
     }
@@ -30,7 +45,7 @@ pub(super) fn read(section: &Section<'_>, has_cluster: bool) -> Option<Config> {
     );
     let payload = read_payload(section);
     let headers = read_headers(section);
-    let format = format::read(section, payload.as_ref(), &headers);
+    let format = format::read(section, payload.as_ref(), &headers, around);
     let topic = section.require("topic", value::parsed(topic), "name the topic: topic = \"bookings\"")?;
     Some(Config {
         topic,

@@ -168,6 +168,7 @@ async fn kafka_sink(
     };
     if !kafka.templated() {
         sink.warm(&kafka.topic, engine.call_deadline).await?;
+        sink.have_schema_of(&kafka.topic).await?;
     }
     Ok(Sink::Kafka(sink))
 }

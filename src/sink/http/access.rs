@@ -72,7 +72,7 @@ impl Config {
     ///
     /// # Errors
     /// What is wrong with which file.
-    fn read(&self) -> Result<Files, String> {
+    pub(super) fn read(&self) -> Result<Files, String> {
         let bytes = |path: &PathBuf| crate::file::bytes(path).map_err(|error| format!("{}: {error}", path.display()));
         Ok(Files { authorities: self.ca_file.as_ref().map(bytes).transpose()?, own: self.own()? })
     }
@@ -124,7 +124,7 @@ impl HttpSink {
 }
 
 /// The certificates' files cannot be used now.
-fn unusable(why: String) -> Failure {
+pub(super) fn unusable(why: String) -> Failure {
     let message = format!("The files of ca_file, cert_file and key_file cannot be used: {why}");
     let hint = "Correct the file; it is read again before each attempt";
     Failure::of(Class::Retry, "certificate_unusable", message, hint)

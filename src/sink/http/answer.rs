@@ -109,10 +109,15 @@ pub(in crate::sink) fn reason(error: &reqwest::Error) -> String {
 }
 
 /// The beginning of the answer's body; what cannot be read is left out, because the status alone decides then.
-pub(super) async fn body(mut response: Response) -> Vec<u8> {
+pub(super) async fn body(response: Response) -> Vec<u8> {
+    body_up_to(response, ANSWER_LIMIT).await
+}
+
+/// The same, up to so many bytes.
+pub(super) async fn body_up_to(mut response: Response, most: usize) -> Vec<u8> {
     let mut body = Vec::new();
     while let Ok(Some(chunk)) = response.chunk().await {
-        let room = ANSWER_LIMIT - body.len();
+        let room = most - body.len();
         body.extend_from_slice(&chunk[..chunk.len().min(room)]);
         if chunk.len() >= room {
             break;

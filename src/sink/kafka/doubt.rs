@@ -7,7 +7,8 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::sink::{Class, Failure, doubt};
+use crate::sink::refusal_counts::RefusalCounts;
+use crate::sink::{Class, Failure};
 
 /// So many times a refusal must come.
 const TIMES: u32 = 3;
@@ -19,14 +20,14 @@ const MOST: usize = 10_000;
 /// The refusals of a sink since the broker has taken a record, by their codes. See the module.
 #[derive(Debug)]
 pub(super) struct Doubt {
-    refusals: doubt::Doubt,
+    refusals: RefusalCounts,
     /// Topics whose denial was believed, and when.
     denied: Mutex<HashMap<String, Instant>>,
 }
 
 impl Default for Doubt {
     fn default() -> Self {
-        Self { refusals: doubt::Doubt::new(TIMES), denied: Mutex::default() }
+        Self { refusals: RefusalCounts::new(TIMES), denied: Mutex::default() }
     }
 }
 

@@ -51,11 +51,12 @@ impl<'a> KafkaPublication<'a> {
 
 impl KafkaPublication<'_> {
     pub(in crate::sink) async fn push(&mut self, batch: &Batch) -> Flow {
+        let begun = Instant::now();
         for message in batch.messages() {
             if self.refused.is_some() || self.failed() || self.mode.is_over() {
                 return Flow::Stop;
             }
-            match self.sink.layout.record(&self.sink.relay, self.sink.limit, self.mode.mark, &message) {
+            match self.sink.record(self.mode.mark, &message, begun).await {
                 Ok(record) => {
                     let topic = self.sink.layout.is_routed().then(|| record.topic.clone().into_owned());
                     match self.send(record).await {

@@ -6,6 +6,7 @@ use rdkafka::message::{Header, OwnedHeaders};
 
 use super::debezium::Origin;
 use super::format::{Format, Formatted, Formatter};
+use super::schema::{Encoder, Unencoded};
 use super::{Config, Payload};
 use crate::message::{Field, Message};
 use crate::sink::template::{self, Mode, Template};
@@ -106,13 +107,23 @@ impl Layout {
                 "Raise the topic's max.message.bytes (and the broker's limits), or make the payload smaller.",
             )
         };
-        // Before the format copies it.
+        // Before the format copies it; what a schema makes of it is shorter.
         let payload = message.value(0);
-        if let Some(size) = payload.map(<[u8]>::len).filter(|size| *size > limit) {
+        let encoder = self.encoder();
+        if let Some(size) = payload.map(<[u8]>::len).filter(|size| *size > limit && encoder.is_none()) {
             return Err(too_large(size));
         }
         let formatted = self.format.of(message)?;
-        let value = formatted.value(payload)?;
+        let value = match (encoder, payload) {
+            (Some(encoder), Some(payload)) => {
+                let encoded = encoder.encode(&topic, payload, limit).map_err(|unencoded| match unencoded {
+                    Unencoded::Refused(failure) => failure,
+                    Unencoded::Large(size) => too_large(size),
+                });
+                Some(Cow::Owned(encoded?))
+            }
+            _ => formatted.value(payload)?,
+        };
         let key = match self.key {
             None => None,
             Some(field) => Some(message.value(field).ok_or_else(|| {
@@ -178,6 +189,11 @@ impl Layout {
         let key = self.key.and_then(|field| message.value(field));
         let key = key.map(|key| String::from_utf8_lossy(key).into_owned());
         (key, message.value(0).map(Cow::Borrowed))
+    }
+
+    /// What writes values by schemas, if the format has such.
+    pub(super) fn encoder(&self) -> Option<&Encoder> {
+        self.format.encoder()
     }
 
     /// The topic of all rows, if there is one.

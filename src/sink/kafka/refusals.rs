@@ -16,6 +16,8 @@ enum Known {
     Judged(Option<Failure>),
     /// Its topic was missing, and may have been made since.
     Missing(String),
+    /// The schema registry gave no answer.
+    Unknown,
 }
 
 impl KafkaPublication<'_> {
@@ -28,9 +30,10 @@ impl KafkaPublication<'_> {
     ) -> Vec<Option<Failure>> {
         let (mut refusals, mut refused) = (Vec::with_capacity(batch.len()), 0);
         for message in batch.messages() {
-            let judged = match self.known(&message, asked.since) {
+            let judged = match self.known(&message, asked.since).await {
                 Known::Judged(refusal) => Some(refusal),
                 Known::Missing(topic) => self.still_missing(&topic, asked).await,
+                Known::Unknown => None,
             };
             match judged {
                 Some(refusal) => {
@@ -48,11 +51,12 @@ impl KafkaPublication<'_> {
         refusals
     }
 
-    fn known(&self, message: &Message<'_>, since: Instant) -> Known {
+    async fn known(&self, message: &Message<'_>, since: Instant) -> Known {
         let sink = self.sink;
-        let topic = match sink.layout.record(&sink.relay, sink.limit, None, message) {
+        let topic = match sink.record(None, message, since).await {
             Ok(record) => record.topic,
-            Err(failure) => return Known::Judged(Some(failure).filter(|failure| failure.class == Class::Poison)),
+            Err(failure) if failure.class == Class::Poison => return Known::Judged(Some(failure)),
+            Err(_) => return Known::Unknown,
         };
         if !sink.layout.is_routed() {
             return Known::Judged(None);

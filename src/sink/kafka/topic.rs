@@ -139,9 +139,11 @@ async fn number(
 }
 
 impl KafkaSink {
-    /// An answer of the cluster, whatever it says of the message's topic.
+    /// An answer of the cluster, whatever it says of the message's topic; and one of the registry, where the message needs a schema that
+    /// is not known.
     pub(in crate::sink) async fn reach(&self, message: &Message<'_>, patience: Duration) -> Result<(), Failure> {
         let Ok(topic) = self.layout.topic_of(message) else { return Ok(()) };
+        self.have_schema(message).await?;
         let asked = self.cluster.partitions(self.limit, &topic, patience).await;
         asked.map(drop).map_err(|failure| self.weighed(Failure { ambiguous: false, ..failure }, 0))
     }

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::template;
+use super::{Around, schema, template};
 use crate::config::problem::Wrong;
 use crate::config::section::Section;
 use crate::config::value;
 use crate::sink::kafka::{
-    AttributeType, CloudEvents, Debezium, EventMode, Format, Payload, is_extension_name, is_media_type,
+    AttributeType, CloudEvents, Debezium, EventMode, Format, Payload, SchemaKind, is_extension_name, is_media_type,
 };
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -15,21 +15,31 @@ enum Word {
     Row,
     CloudEvents,
     Debezium,
+    Schema(SchemaKind),
 }
 
-const WORDS: &[(&str, Word)] = &[("row", Word::Row), ("cloudevents", Word::CloudEvents), ("debezium", Word::Debezium)];
+const WORDS: &[(&str, Word)] = &[
+    ("row", Word::Row),
+    ("cloudevents", Word::CloudEvents),
+    ("debezium", Word::Debezium),
+    ("avro", Word::Schema(SchemaKind::Avro)),
+    ("protobuf", Word::Schema(SchemaKind::Protobuf)),
+    ("json_schema", Word::Schema(SchemaKind::JsonSchema)),
+];
 
 pub(super) fn read(
     section: &Section<'_>,
     payload: Option<&Payload>,
     headers: &BTreeMap<String, String>,
+    around: Around<'_>,
 ) -> Option<Format> {
     let word = match section.has("format") {
         true => section.read("format", value::word(WORDS, &[]))?,
         false => Word::Row,
     };
-    for (key, of) in [("cloudevents", Word::CloudEvents), ("debezium", Word::Debezium)] {
-        if word != of && section.has(key) {
+    // That of rows has no section.
+    for (key, of) in WORDS.iter().skip(1) {
+        if word != *of && section.has(key) {
             let what = format!("this section counts for format = {key:?} only");
             section.problem(key, Wrong::new(what, format!("write format = {key:?}, or remove the section")));
         }
@@ -38,6 +48,7 @@ pub(super) fn read(
         Word::Row => Format::Row,
         Word::CloudEvents => Format::CloudEvents(cloudevents(&section.section("cloudevents"), payload)?),
         Word::Debezium => Format::Debezium(debezium(section, payload)),
+        Word::Schema(kind) => Format::Schema(Box::new(schema::read(section, kind, around)?)),
     };
     for name in headers.keys().filter(|name| format.owns_header(name)) {
         let what = format!("the header {name:?} is one of format = {:?}", format.word());
