@@ -2,18 +2,19 @@
 //!
 //! Left out is the relay's name, so that a renamed relay is known by what it delivers; what only decides how fast, how many at a
 //! time, or from where a new cursor begins: `start`, `[relay.turn]`, `[relay.poll]`, `freshness`, `limit`, `in_flight`,
-//! `per_tenant_concurrency`, `timeout`, `rate_per_second`, `connections` (but for whether due work and requests have lanes: replicas with and
-//! without would not keep their order together); what only opens the way there: passwords, tokens,
+//! `per_tenant_concurrency`, `timeout`, `rate_per_second`, `connections` (but for whether due work, requests and streams that send no row
+//! twice have lanes: see [`lanes`]); what only opens the way there: passwords, tokens,
 //! `ca_file`, `[kafka.properties]`; `shards` and `shard_key`, which a cursor's identity has; and `on_config_change` itself.
 
 use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
 
+use super::fingerprint;
 use super::show::{self, Secrets};
 use super::sink::custom_without_secrets;
 use crate::pace;
-use crate::relay::{Config, Lanes, OnConfigChange, Start, TurnConfig};
+use crate::relay::{Config, Guarantee, Lanes, OnConfigChange, Start, TurnConfig};
 use crate::secret::Secret;
 use crate::sink::{self, http, kafka::ClusterConfig};
 use crate::source;
@@ -24,6 +25,10 @@ pub(super) fn digest(config: &Config, cluster: Option<&ClusterConfig>) -> String
     text.push_str(&config.sink.target());
     if let sink::Config::Custom(custom) = &config.sink {
         text.push_str(&custom_without_secrets(custom));
+    }
+    // Another registry gives other ids.
+    if let Some(schema) = fingerprint::schema(&config.sink) {
+        text.push_str(&schema.registry.url);
     }
     let to_kafka = matches!(config.sink, sink::Config::Kafka(_)) || config.dead_letter_topic.is_some();
     if let Some(cluster) = cluster.filter(|_| to_kafka) {
@@ -42,7 +47,7 @@ fn plain(config: &Config) -> Config {
     (plain.start, plain.shard) = (Start::Beginning, None);
     plain.on_config_change = OnConfigChange::default();
     (plain.parking.rows, plain.parking.keys) = (0, 0);
-    plain.lanes = Lanes { in_flight: in_order(config), ..Lanes::default() };
+    plain.lanes = Lanes { in_flight: lanes(config), ..Lanes::default() };
     plain.turn = TurnConfig { rows: 0, bytes: 0, max_row_bytes: 0, time: none, deadline: none };
     plain.poll = pace::Config::default();
     match &mut plain.source {
@@ -71,15 +76,19 @@ fn plain(config: &Config) -> Config {
     plain
 }
 
-/// A position keeps the order of a stream however many replicas have which configuration. Jobs that are sent each on their own have an order with lanes
-/// only, and only among replicas that all have them.
-fn in_order(config: &Config) -> usize {
-    let has_lanes = match &config.source {
+/// Whether it counts that the relay has lanes, in the form of an `in_flight`; how many are on their way never counts.
+///
+/// Jobs that are sent each on their own have an order with lanes only, and only among replicas that all have them. A position keeps the
+/// order of a stream however many replicas have which configuration; but where no row may be sent twice, one without lanes halts at rows
+/// that one with lanes has sent beyond the position.
+fn lanes(config: &Config) -> usize {
+    let counts = match &config.source {
         source::Config::Pending(pending) => pending.lanes.is_some(),
         source::Config::Requests(requests) => requests.lanes.is_some(),
-        source::Config::Stream(_) | source::Config::Schedule(_) => false,
+        source::Config::Stream(_) => config.guarantee == Guarantee::AtMostOnce && config.lanes.are_used(),
+        source::Config::Schedule(_) => false,
     };
-    if has_lanes { 2 } else { Lanes::default().in_flight }
+    if counts { 2 } else { Lanes::default().in_flight }
 }
 
 fn calm(http: &mut http::Config) {

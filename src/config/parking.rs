@@ -41,18 +41,7 @@ pub(super) fn column(on_poison: OnPoison, parking: &Parking, sink: Option<&sink:
     if on_poison != OnPoison::ParkKey || parking.lane.is_some() {
         return parking.lane.clone();
     }
-    let to = match sink? {
-        sink::Config::Sms(sms) => &sms.to,
-        sink::Config::Email(email) => &email.to,
-        sink::Config::Kafka(_)
-        | sink::Config::Http(_)
-        | sink::Config::Webhook(_)
-        | sink::Config::Sql(_)
-        | sink::Config::Stdout(_)
-        | sink::Config::Command(_)
-        | sink::Config::Custom(_) => return None,
-    };
-    match Template::compile("to", to, Mode::Text).ok()?.columns() {
+    match Template::compile("to", sink?.recipient()?, Mode::Text).ok()?.columns() {
         [column] => Some(column.clone()),
         _ => None,
     }

@@ -8,8 +8,6 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 use tokio_util::sync::CancellationToken;
 
-use super::dead_letter::{self, Redrive, Redriven};
-use super::parked::{self, ParkedKeys, Unparked};
 use super::reserve::{self, InFlight};
 use super::status::HaltScope;
 use super::{CursorChange, position};
@@ -17,6 +15,8 @@ use crate::audit::Slice;
 use crate::database::{Error, Fragile, Loan, Server};
 use crate::late::Swept;
 use crate::position::{Position, Timestamp};
+
+mod letters;
 
 /// Locks the row that a condition finds. Instants are read as they are: PostgreSQL would make numbers of them.
 macro_rules! lock {
@@ -254,50 +254,6 @@ impl LockedCursor {
     /// The database's.
     pub async fn may_probe(&self, circuit: &str, looked: Timestamp) -> Result<bool, Error> {
         may_probe(&self.connection, &self.name, circuit, looked).await
-    }
-
-    /// At most `most` dead letters that an operator wants to be sent again, oldest first, locked like the cursor.
-    ///
-    /// # Errors
-    /// The database's.
-    pub async fn redriving(&self, most: i64) -> Result<Vec<Redrive>, Error> {
-        dead_letter::redriving(&self.connection, &self.name, most).await
-    }
-
-    /// Records what became of dead letters and commits, which frees the lock; the position stays.
-    ///
-    /// # Errors
-    /// The database's; whether the commit took place is then unknown.
-    pub async fn redriven(self, outcome: &Redriven<'_>) -> Result<(), Error> {
-        dead_letter::redriven(&self.connection, &self.name, outcome).await?;
-        self.connection.give_back();
-        Ok(())
-    }
-
-    /// The keys that are parked.
-    ///
-    /// # Errors
-    /// The database's.
-    pub async fn parked_keys(&self) -> Result<ParkedKeys, Error> {
-        if self.parks { parked::keys(&self.connection, &self.name).await } else { Ok(ParkedKeys::default()) }
-    }
-
-    /// At most `most` rows of released keys, oldest first.
-    ///
-    /// # Errors
-    /// The database's.
-    pub async fn released(&self, most: i64) -> Result<Vec<Redrive>, Error> {
-        parked::released(&self.connection, &self.name, most).await
-    }
-
-    /// Records what became of rows of released keys and commits, which frees the lock; the position stays.
-    ///
-    /// # Errors
-    /// The database's; whether the commit took place is then unknown.
-    pub async fn unparked(self, outcome: &Unparked<'_>) -> Result<(), Error> {
-        parked::unparked(&self.connection, &self.name, outcome).await?;
-        self.connection.give_back();
-        Ok(())
     }
 
     /// Frees the lock and leaves everything as it is; how the sending of reserved rows ended is committed all the same.

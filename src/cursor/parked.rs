@@ -10,9 +10,10 @@ use std::collections::HashMap;
 use tokio_postgres::types::ToSql;
 
 use super::dead_letter::{self, DeadLetter, Redrive};
+use super::position;
 use super::status::ErrorReport;
 use crate::database::{Error, Fragile};
-use crate::position::Timestamp;
+use crate::position::{Position, Timestamp};
 
 const KEYS: &str = include_str!("sql/parked_keys.sql");
 /// In the order of those who release them.
@@ -24,6 +25,10 @@ const RELEASED: &str = include_str!("sql/parked_released.sql");
 const SENT: &str = include_str!("sql/parked_sent.sql");
 const REFUSED: &str = include_str!("sql/parked_refused.sql");
 const END: &str = include_str!("sql/parked_end.sql");
+const SAMPLES: &str = include_str!("sql/parked_samples.sql");
+
+/// So many keys tell of what all of them were made.
+const SAMPLED: i64 = 100;
 
 /// How many bytes of released rows are read at a time; the row that passes it is the last.
 const RELEASED_BYTES: i64 = 8 << 20;
@@ -52,6 +57,19 @@ pub struct ParkedKey {
     pub since_id: String,
     /// When the newest row was created that waits.
     pub until: Option<Timestamp>,
+}
+
+/// What the rows that wait with a key say of what it was made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParkedSample {
+    /// The key.
+    pub key: String,
+    /// All that was asked for was read then of the newest row that could be read; none where none could be.
+    pub is_complete: Option<bool>,
+    /// What was asked for, as it was read of that row.
+    pub values: Vec<Option<Vec<u8>>>,
+    /// The place of the newest row.
+    pub newest: Option<Position>,
 }
 
 /// Rows of such keys, which an advance passes and writes down, in order.
@@ -113,6 +131,17 @@ pub(super) async fn keys(loan: &Fragile, cursor: &str) -> Result<ParkedKeys, Err
         keys.keys.insert(row.try_get(0)?, key);
     }
     Ok(keys)
+}
+
+/// Of some keys what their rows say, with the values of these fields, which make a key now.
+pub(super) async fn samples(loan: &Fragile, cursor: &str, fields: &[String]) -> Result<Vec<ParkedSample>, Error> {
+    let statement = loan.prepare_cached(SAMPLES).await?;
+    let rows = loan.query(&statement, &[&cursor, &fields, &SAMPLED]).await?;
+    let sample = |row: &tokio_postgres::Row| {
+        let newest = position(row.try_get(3)?, row.try_get(4)?);
+        Ok(ParkedSample { key: row.try_get(0)?, is_complete: row.try_get(1)?, values: row.try_get(2)?, newest })
+    };
+    rows.iter().map(sample).collect::<Result<_, tokio_postgres::Error>>().map_err(Error::from)
 }
 
 pub(super) async fn add(loan: &Fragile, cursor: &str, new: &NewlyParked<'_>, by: &str) -> Result<(), Error> {

@@ -1,8 +1,13 @@
 //! `[relay.turn] in_flight`: messages of different lanes are sent side by side, those of one lane in order.
 
+pub mod checker;
 mod failures;
 mod jobs;
+mod model;
+mod moves;
 mod once;
+mod once_storm;
+mod planted;
 mod refusals;
 mod sinks;
 mod storm;
@@ -13,9 +18,10 @@ use std::time::Duration;
 use rustix::process::Signal;
 use tokio_postgres::Client;
 
+use self::checker::Committed;
 use crate::support::receiver::{Receiver, Request};
 use crate::support::relays::parse;
-use crate::support::{CLOCK, Database, PATIENCE, Process, Replica, bookings, database, eventually, outbox_relay, toml};
+use crate::support::{CLOCK, Database, PATIENCE, Process, Replica, bookings, database, eventually, toml};
 
 /// An HTTP relay whose lanes are the customers.
 fn lanes(receiver: &Receiver, in_flight: usize, more: &str, turn: &str) -> String {
@@ -53,6 +59,12 @@ async fn ahead(owner: &Client) -> i64 {
 async fn position(owner: &Client) -> Option<String> {
     let sql = "SELECT position_id FROM outbox.cursor WHERE name = 'h'";
     owner.query_opt(sql, &[]).await.unwrap().and_then(|row| row.get(0))
+}
+
+/// The customer of each row.
+async fn committed(owner: &Client) -> Committed {
+    let rows = owner.query("SELECT id, customer FROM bookings", &[]).await.unwrap();
+    rows.iter().map(|row| (row.get(0), row.get(1))).collect()
 }
 
 /// The accepted ids by customer, in the order of their first acceptance.
@@ -220,47 +232,6 @@ async fn kill_repeats_no_more_than_was_in_flight() {
     println!("{repeated} repeated by {KILLS} kills");
     assert!(repeated <= IN_FLIGHT * KILLS, "{repeated} repeated");
     in_order(receiver);
-}
-
-// Guarantee: lanes.ahead
-#[tokio::test(flavor = "multi_thread")]
-async fn seek_back_has_rows_sent_again_that_were_acknowledged_ahead() {
-    let stage = Stage::new().await;
-    let Stage { owner, receiver, .. } = &stage;
-    receiver.answer(refuse("a", 503, Duration::ZERO));
-    book(owner, 10, 10).await;
-    one(owner, "a").await;
-    book(owner, 20, 10).await;
-    let text = stage.text(4, "", "");
-    let replica = Replica::start(&parse(&text), "r1");
-    eventually(PATIENCE * 2, async || receiver.accepted("h").len() == 30).await;
-    eventually(PATIENCE, async || position(owner).await.as_deref() == Some("10") && ahead(owner).await == 20).await;
-    let (code, out, log) = outbox_relay(&text, &["cursor", "seek", "h", "--beginning", "--yes"]).await;
-    assert_eq!(code, Some(0), "{out}{log}");
-    eventually(PATIENCE, async || receiver.accepted("h").len() == 60).await;
-    receiver.answer(|_| (200, Duration::ZERO));
-    eventually(PATIENCE * 2, async || position(owner).await.as_deref() == Some("31")).await;
-    replica.stop().await;
-    in_order(receiver);
-}
-
-// Guarantee: lanes.ahead
-#[tokio::test(flavor = "multi_thread")]
-async fn skip_of_a_row_that_waits_has_no_other_row_sent_again() {
-    let stage = Stage::new().await;
-    let Stage { owner, receiver, .. } = &stage;
-    receiver.answer(refuse("a", 503, Duration::ZERO));
-    book(owner, 10, 10).await;
-    one(owner, "a").await;
-    book(owner, 40, 10).await;
-    let text = stage.text(4, "", "");
-    let replica = Replica::start(&parse(&text), "r1");
-    eventually(PATIENCE * 2, async || position(owner).await.as_deref() == Some("10") && ahead(owner).await == 40).await;
-    let (code, out, log) = outbox_relay(&text, &["cursor", "skip", "h", "--id", "11", "--yes"]).await;
-    assert_eq!(code, Some(0), "{out}{log}");
-    eventually(PATIENCE * 2, async || position(owner).await.as_deref() == Some("51")).await;
-    replica.stop().await;
-    each_once(receiver, 50);
 }
 
 // Guarantee: lanes.ahead

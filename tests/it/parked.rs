@@ -1,5 +1,6 @@
 //! `on_poison = "park_key"`: a message that is never accepted parks its key, and no other key waits.
 
+mod changes;
 mod hostile;
 mod limits;
 mod operators;

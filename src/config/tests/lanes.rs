@@ -56,6 +56,27 @@ fn lane_of_a_job_is_the_named_column_or_whom_it_goes_to() {
     assert_eq!(pending.lanes.as_ref().and_then(|lanes| lanes.column.as_deref()), Some("customer"));
 }
 
+/// A position keeps the order of a stream, whoever has lanes; only where no row may be sent twice one without them must not come between.
+#[test]
+fn streams_with_and_without_lanes_wait_for_each_other_under_at_most_once_alone() {
+    let of = |guarantee: &str, turn: &str| {
+        let text = relay("stream]\ntable = \"public.bookings\"", turn, &sms("{{ phone }}"));
+        let named = format!("name = \"a\"\nstart = \"now\"\nguarantee = \"{guarantee}\"");
+        let config = parse(&text.replacen("name = \"a\"", &named, 1)).unwrap_or_else(|problems| panic!("{problems}"));
+        config.relays[0].delivers.clone()
+    };
+    for (guarantee, waits) in [("at_least_once", false), ("at_most_once", true)] {
+        let lanes = of(guarantee, "in_flight = 20");
+        assert_eq!(of(guarantee, "") != lanes, waits, "{guarantee}");
+        assert_eq!(of(guarantee, "in_flight = 1"), of(guarantee, ""), "{guarantee}: one at a time is none");
+        for alike in ["in_flight = 30", "in_flight = 20\nwindow = 500", "in_flight = 20\nlane_hold = \"5m\""] {
+            assert_eq!(of(guarantee, alike), lanes, "{guarantee}: {alike}");
+        }
+        let other = of(guarantee, "in_flight = 20\nlane = \"customer\"");
+        assert_ne!(other, lanes, "{guarantee}: another order");
+    }
+}
+
 #[test]
 fn what_lanes_of_jobs_cannot_be_together_with_is_refused_by_name() {
     let (due, requests) = (format!("{DUE}\nin_flight = 5"), format!("{REQUESTS}\nin_flight = 5"));

@@ -5,8 +5,10 @@
 
 use std::borrow::Cow;
 
+use crate::batch::Batch;
 use crate::cursor::parked::LONGEST_KEY;
 use crate::message::{Field, Message};
+use crate::position::Timestamp;
 use crate::relay::Config;
 use crate::sink;
 use crate::sink::template::{Mode, Template};
@@ -36,18 +38,7 @@ impl RowKey {
         if let Some(column) = column(config) {
             return Some(Self(Part::Value(number(column))));
         }
-        let to = match &config.sink {
-            sink::Config::Sms(sms) => &sms.to,
-            sink::Config::Email(email) => &email.to,
-            sink::Config::Kafka(_)
-            | sink::Config::Http(_)
-            | sink::Config::Webhook(_)
-            | sink::Config::Sql(_)
-            | sink::Config::Stdout(_)
-            | sink::Config::Command(_)
-            | sink::Config::Custom(_) => return None,
-        };
-        let template = Template::compile("to", to, Mode::Text).ok()?;
+        let template = Template::compile("to", config.sink.recipient()?, Mode::Text).ok()?;
         let numbers = template.columns().iter().map(|column| number(column)).collect();
         Some(Self(Part::Printed(template, numbers)))
     }
@@ -60,6 +51,17 @@ impl RowKey {
                 Cow::Owned(template.render(|number| message.given(numbers[number])).ok()?)
             }
         })
+    }
+
+    /// The key that is made of these values, which are those of [`Self::numbers`] of a row of so many fields; none as in [`Self::of`].
+    pub(in crate::relay) fn of_values(&self, fields: usize, values: &[Option<Vec<u8>>]) -> Option<String> {
+        let mut all: Vec<Option<&[u8]>> = vec![None; fields];
+        for (&number, value) in self.numbers().iter().zip(values) {
+            all[number] = value.as_deref();
+        }
+        let mut row = Batch::new(fields);
+        row.push(Timestamp::from_pg_micros(0), "", all);
+        self.of(&row.message(0)).map(Cow::into_owned)
     }
 
     /// The numbers of the fields that it is made of.
@@ -82,5 +84,21 @@ pub(in crate::relay) fn column(config: &Config) -> Option<&str> {
     match &config.sink {
         sink::Config::Kafka(kafka) => kafka.key.as_deref(),
         _ => config.parking.lane.as_deref(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn key_is_made_again_of_the_values_that_were_kept() {
+        let value = |text: &str| Some(text.as_bytes().to_vec());
+        let column = RowKey(Part::Value(1));
+        assert_eq!(column.of_values(3, &[value("anna")]).as_deref(), Some("anna"));
+        assert_eq!((column.of_values(3, &[None]), column.of_values(3, &[])), (None, None), "a row without a key");
+        let to = Template::compile("to", "+{{ country }}{{ phone }}", Mode::Text).expect("it is well formed");
+        let printed = RowKey(Part::Printed(to, vec![2, 0]));
+        assert_eq!(printed.of_values(3, &[value("1"), value("555")]).as_deref(), Some("+1555"));
     }
 }

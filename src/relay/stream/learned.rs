@@ -22,6 +22,8 @@ pub struct Learned {
     pub growth: usize,
     /// Keys are parked: turns do not record their progress.
     pub keys_are_parked: bool,
+    /// They were made of the columns that this configuration makes keys of: a sum over those of which that was found out.
+    pub keys_fit: Option<u64>,
     /// The last turn published for longer than a turn may read: rows that are read ahead would be too old.
     pub slow: bool,
     /// Of the rows of the last fetch.
@@ -68,6 +70,7 @@ impl Learned {
             row_limit: rows.min(pace::FIRST_APPETITE),
             growth: 1,
             keys_are_parked: false,
+            keys_fit: None,
             slow: false,
             sizes: Sizes::default(),
             suspects: 0,

@@ -1,12 +1,17 @@
 //! The key of a row that becomes a dead letter, which is parked with it (`on_poison = "park_key"`).
 
+use std::borrow::Cow;
+
+use crate::audit::element;
 use crate::batch::Batch;
-use crate::cursor::parked::LONGEST_KEY;
+use crate::cursor::LockedCursor;
+use crate::cursor::parked::{LONGEST_KEY, ParkedKeys, ParkedSample};
 use crate::database::codec::Raw;
 use crate::database::{Error, sqlstate};
 use crate::message::Field;
 use crate::position::Position;
 use crate::relay::OnPoison;
+use crate::relay::engine::dead_letter::words;
 use crate::relay::engine::deadline::within;
 use crate::relay::setup::row_key::RowKey;
 use crate::relay::stream::outcome::TurnError;
@@ -17,18 +22,68 @@ use crate::relay::stream::withheld::Parked;
 use crate::sink::{Class, Failure, Published};
 
 impl Turn<'_> {
-    /// Why no new row may be published: keys are parked, and this relay sets none apart.
+    /// Finds out, once for the keys that are parked, whether they were made of what this configuration makes keys of: another column
+    /// has other texts, and rows of the parked keys would pass under those.
+    pub(in crate::relay) async fn judge_keys(&mut self, cursor: &LockedCursor) -> Result<(), TurnError> {
+        let ready = self.ready;
+        let Some(key) = ready.key.as_ref().filter(|_| !self.parked.keys.is_empty()) else {
+            self.learned.keys_fit = None;
+            return Ok(());
+        };
+        // A replica with another configuration may have parked keys since, and ended those that were judged.
+        let sum = sum_of(&self.parked);
+        if self.learned.keys_fit == Some(sum) {
+            return Ok(());
+        }
+        self.learned.keys_fit = None;
+        let wanted: Vec<Field> = key.numbers().iter().map(|&number| ready.fields[number].clone()).collect();
+        let samples = within(self.engine, cursor.parked_samples(&words(&wanted))).await?;
+        for sample in &samples {
+            if !self.made_as_now(key, sample).await? {
+                return Ok(());
+            }
+        }
+        self.learned.keys_fit = Some(sum);
+        Ok(())
+    }
+
+    /// Whether a key was made of what makes keys now. Where none of its rows could be read, what makes its key is read of the newest:
+    /// one that is gone, or of which that cannot be read either, says nothing against it.
+    async fn made_as_now(&self, key: &RowKey, sample: &ParkedSample) -> Result<bool, TurnError> {
+        let made = match (sample.is_complete, &sample.newest) {
+            (Some(true), _) => key.of_values(self.ready.fields.len(), &sample.values),
+            (Some(false), _) => None,
+            (None, None) => return Ok(true),
+            (None, Some(newest)) => match self.read_key(key, newest).await? {
+                Ok(Some(values)) => key.of(&values.message(0)).map(Cow::into_owned),
+                Ok(None) | Err(_) => return Ok(true),
+            },
+        };
+        Ok(made.as_ref() == Some(&sample.key))
+    }
+
+    /// Why no new row may be published: keys are parked, and this relay sets none apart, or others.
     pub(in crate::relay) fn keys_unknown(&self) -> Option<Failure> {
         let (keys, config) = (self.parked.keys.len(), &self.ready.config);
-        (keys > 0 && self.ready.key.is_none()).then(|| {
-            let message = format!("{keys} keys are parked, and this configuration has no on_poison = \"park_key\"");
-            let hint = format!(
-                "New rows of these keys must not pass those that wait. Write on_poison = \"park_key\" back, under at_least_once; or end what they wait for by \
-                 `outbox-relay dead-letter redrive` or `discard` (`outbox-relay dead-letter list --cursor {}`), then resume the cursor.",
-                config.name
-            );
-            Failure::of(Class::Fatal, "keys_parked", message, hint)
-        })
+        let (is, back) = match &self.ready.key {
+            _ if keys == 0 => return None,
+            None => (
+                "this configuration has no on_poison = \"park_key\"",
+                "Write on_poison = \"park_key\" back, under at_least_once",
+            ),
+            Some(_) if self.learned.keys_fit.is_some() => return None,
+            Some(_) => (
+                "this configuration makes keys of another column",
+                "Write the former [relay.turn] lane, key or `to` of the sink back",
+            ),
+        };
+        let message = format!("{keys} keys are parked, and {is}");
+        let hint = format!(
+            "New rows of these keys must not pass those that wait. {back}; or end what they wait for by \
+             `outbox-relay dead-letter redrive` or `discard` (`outbox-relay dead-letter list --cursor {}`), then resume the cursor.",
+            config.name
+        );
+        Some(Failure::of(Class::Fatal, "keys_parked", message, hint))
     }
 
     /// A row that cannot be read is passed like others of its key, if that is parked: it waits behind them, to be read again.
@@ -110,6 +165,11 @@ impl Turn<'_> {
     }
 }
 
+/// Tells one set of keys from another, whatever their order.
+fn sum_of(parked: &ParkedKeys) -> u64 {
+    parked.keys.keys().fold(0, |sum, key| sum.wrapping_add(element(key)))
+}
+
 /// The halt at a row whose key cannot be parked.
 fn cannot_park(failure: &Failure, why: &str) -> Failure {
     let message = format!("{}. The row's key cannot be parked: {why}", failure.message);
@@ -119,4 +179,25 @@ fn cannot_park(failure: &Failure, why: &str) -> Failure {
         failure.hint
     );
     Failure { class: Class::Fatal, code: failure.code.clone(), message, hint, ..failure.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cursor::parked::ParkedKey;
+    use crate::position::Timestamp;
+
+    #[test]
+    fn sets_of_parked_keys_are_told_apart_by_their_texts_alone() {
+        let parked = |texts: &[&str], rows: u64| {
+            let since = Timestamp::from_pg_micros(0);
+            let key = ParkedKey { rows, released: false, since, since_id: "1".to_owned(), until: None };
+            let keys = texts.iter().map(|text| ((*text).to_owned(), key.clone())).collect();
+            sum_of(&ParkedKeys { keys, released: false })
+        };
+        assert_eq!(parked(&["a", "b"], 1), parked(&["b", "a"], 7), "more rows wait with them");
+        for other in [&["a"][..], &["a", "c"], &["ab"], &["a", "b", "c"]] {
+            assert_ne!(parked(&["a", "b"], 1), parked(other, 1), "{other:?}");
+        }
+    }
 }

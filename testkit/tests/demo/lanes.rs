@@ -1,4 +1,4 @@
-//! The scenario lanes.
+//! The scenarios lanes and jobs.
 
 use serde_json::Value;
 
@@ -43,4 +43,36 @@ async fn demo_of_lanes_shows_three_policies_and_leaves_nothing_behind() {
 #[tokio::test]
 async fn an_interrupted_demo_of_lanes_is_undecided_and_leaves_nothing_behind() {
     interrupted(&["--scenario", "lanes"]).await;
+}
+
+// Guarantee: lanes.demo-jobs
+#[tokio::test]
+async fn demo_of_jobs_keeps_order_of_each_number_and_leaves_nothing_behind() {
+    let (child, dir) = demo("8", &["--scenario", "jobs", "--seed", "7"]);
+    let output = tokio::time::timeout(2 * PATIENCE, child.wait_with_output()).await.expect("its end").unwrap();
+    let (stdout, stderr) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(0), "{stdout}{stderr}");
+    println!("{stdout}");
+
+    let verdict: Value = serde_json::from_str(stdout.lines().last().unwrap()).unwrap();
+    assert_eq!((verdict["verdict"].as_str(), verdict["scenario"].as_str()), (Some("pass"), Some("jobs")));
+    let rows = verdict["rows_committed"].as_u64().unwrap();
+    assert!(rows > 50, "{stdout}");
+    for relay in ["alone", "lanes", "requests"] {
+        let figures = &verdict["relays"][relay];
+        assert_eq!(figures["sent"].as_u64(), Some(rows), "{relay}: {stdout}");
+        assert_eq!((&figures["waiting"], &figures["phantom"]), (&0.into(), &0.into()), "{relay}: {stdout}");
+        let overtaking = figures["overtaking"].as_u64().unwrap();
+        assert_eq!(overtaking > 0, relay == "alone", "{relay}: {stdout}");
+    }
+    assert!(verdict["promises"].as_array().unwrap().iter().all(|promise| promise["kept"] == true), "{stdout}");
+    let kills = verdict["kills"].as_array().unwrap();
+    assert!(kills.len() == 2 && kills.iter().all(|kill| kill["signal"] == "SIGKILL"), "{stdout}");
+    assert_eq!(left_in(dir.path()), [""; 0]);
+}
+
+// Guarantee: lanes.demo-jobs
+#[tokio::test]
+async fn interrupted_demo_of_jobs_is_undecided_and_leaves_nothing_behind() {
+    interrupted(&["--scenario", "jobs"]).await;
 }

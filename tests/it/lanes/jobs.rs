@@ -5,11 +5,12 @@ mod keys;
 mod once;
 mod storm;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use tokio_postgres::Client;
 
+use super::checker::{Arrival, Outcome, arrived, overtakings};
 use crate::support::receiver::{Receiver, Request};
 use crate::support::relays::parse;
 use crate::support::{Database, PATIENCE, Replica, database, eventually, toml};
@@ -129,33 +130,6 @@ fn refuse(whom: &'static str, status: u16, pause: Duration) -> impl Fn(&Request)
     move |request| (if lane(request) == whom { status } else { 200 }, pause)
 }
 
-/// A message that came to the receiver.
-#[derive(Clone, Debug)]
-struct Arrival {
-    lane: String,
-    number: i64,
-    accepted: bool,
-}
-
-/// Each message that came before one of its lane that precedes it had been accepted, whether it was accepted itself or not.
-fn overtakings(arrivals: &[Arrival]) -> Vec<String> {
-    let mut of_lane: HashMap<&str, BTreeSet<i64>> = HashMap::new();
-    for arrival in arrivals {
-        of_lane.entry(&arrival.lane).or_default().insert(arrival.number);
-    }
-    let mut found = Vec::new();
-    for arrival in arrivals {
-        let Some(open) = of_lane.get_mut(arrival.lane.as_str()) else { continue };
-        if let Some(first) = open.range(..arrival.number).next() {
-            found.push(format!("{} {} came while {first} was open", arrival.lane, arrival.number));
-        }
-        if arrival.accepted {
-            open.remove(&arrival.number);
-        }
-    }
-    found
-}
-
 /// Two of one lane at a time, by an answer that takes this long.
 fn two_at_a_time(requests: &[Request], answer: Duration) -> Vec<String> {
     let mut begun: BTreeMap<&str, Vec<_>> = BTreeMap::new();
@@ -170,13 +144,19 @@ fn arrivals(receiver: &Receiver) -> Vec<Arrival> {
     let of = |request: &Request| Arrival {
         lane: lane(request).to_owned(),
         number: number(request),
-        accepted: request.status == 200,
+        outcome: if request.status == 200 { Outcome::Accepted } else { Outcome::Refused },
+        replayed: request.replayed,
     };
     receiver.requests().iter().map(of).collect()
 }
 
+fn overtaken(receiver: &Receiver) -> Vec<String> {
+    let arrivals = arrivals(receiver);
+    overtakings(&arrived(&arrivals), &arrivals)
+}
+
 fn in_order(receiver: &Receiver) {
-    let found = overtakings(&arrivals(receiver));
+    let found = overtaken(receiver);
     assert!(found.is_empty(), "{} overtakings, the first: {}", found.len(), found[0]);
 }
 
@@ -243,7 +223,7 @@ async fn without_lanes_overtaken_jobs_are_found() {
         let replica = Replica::start(&parse(&stage.of("in_flight = 10", ["", "", ""])), "r1");
         eventually(PATIENCE, async || stage.left().await == 1).await;
         replica.stop().await;
-        assert!(!overtakings(&arrivals(&stage.receiver)).is_empty(), "{source:?}: 1 was overtaken");
+        assert!(!overtaken(&stage.receiver).is_empty(), "{source:?}: 1 was overtaken");
         assert!(!two_at_a_time(&stage.receiver.requests(), ANSWER).is_empty(), "{source:?}: two at a time");
     }
 }

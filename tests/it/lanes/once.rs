@@ -200,3 +200,52 @@ async fn under_at_most_once_a_row_without_a_clear_answer_is_listed_and_other_lan
     assert!(asked.values().all(|ids| ids.windows(2).all(|pair| pair[0] < pair[1])), "{asked:?}");
     assert_eq!(asked.values().map(Vec::len).sum::<usize>(), 61);
 }
+
+// Guarantee: lanes.once
+#[tokio::test(flavor = "multi_thread")]
+async fn under_at_most_once_skip_of_a_refused_row_has_no_other_sent_twice() {
+    let stage = Stage::new().await;
+    let Stage { owner, receiver, .. } = &stage;
+    receiver.answer(refuse("a", 400, Duration::ZERO));
+    book(owner, 20, 20).await;
+    one(owner, "a").await;
+    book(owner, 100, 20).await;
+    let text = stage.text(8, ONCE, "");
+    let replica = Replica::start(&parse(&text), "r1");
+    halted(owner, "h").await;
+    let (code, out, log) = outbox_relay(&text, &["cursor", "skip", "h", "--id", "21", "--yes"]).await;
+    assert_eq!(code, Some(0), "{out}{log}");
+    eventually(PATIENCE * 3, async || position(owner).await.as_deref() == Some("121")).await;
+    replica.stop().await;
+    each_once(receiver, 120);
+    in_order(receiver);
+    assert_eq!((beyond(owner).await, unknown(owner).await), (0, BTreeSet::new()));
+}
+
+/// A move back is an operator's word that rows are sent again, which nothing else is.
+// Guarantee: lanes.once
+#[tokio::test(flavor = "multi_thread")]
+async fn under_at_most_once_only_a_seek_back_has_rows_sent_again_each_lane_in_order() {
+    let stage = Stage::new().await;
+    let Stage { owner, receiver, .. } = &stage;
+    receiver.answer(|_| (200, Duration::from_millis(fastrand::u64(1..10))));
+    book(owner, 60, 10).await;
+    let text = stage.text(8, ONCE, "");
+    let replica = Replica::start(&parse(&text), "r1");
+    eventually(PATIENCE * 2, async || position(owner).await.as_deref() == Some("60")).await;
+    let (code, out, log) = outbox_relay(&text, &["cursor", "seek", "h", "--after-id", "20", "--yes"]).await;
+    assert_eq!(code, Some(0), "{out}{log}");
+    eventually(PATIENCE * 2, async || receiver.accepted("h").len() == 100).await;
+    eventually(PATIENCE, async || position(owner).await.as_deref() == Some("60")).await;
+    replica.stop().await;
+    let accepted: Vec<i64> = receiver.accepted("h").iter().map(|id| id.parse().unwrap()).collect();
+    assert_eq!(accepted.len(), 100, "20 were sent once, 40 twice");
+    for (rows, from) in [(&accepted[..60], 0), (&accepted[60..], 20)] {
+        assert_eq!(rows.iter().copied().collect::<BTreeSet<_>>(), (from + 1..=60).collect::<BTreeSet<_>>());
+        for lane in 0..10 {
+            let of_lane: Vec<i64> = rows.iter().copied().filter(|id| id % 10 == lane).collect();
+            assert!(of_lane.is_sorted(), "lane {lane}: {of_lane:?}");
+        }
+    }
+    assert_eq!(unknown(owner).await, BTreeSet::new());
+}

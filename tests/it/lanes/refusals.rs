@@ -1,7 +1,7 @@
-//! What lanes cannot be together with is refused by name.
+//! What lanes cannot be together with is refused by name, and what `check` says of them.
 
 use super::{Stage, ahead, book, one, refuse};
-use crate::support::outside::json;
+use crate::support::outside::{finding, json};
 use crate::support::relays::parse;
 use crate::support::{PATIENCE, Replica, eventually, outbox_relay, toml};
 use std::time::Duration;
@@ -47,4 +47,18 @@ async fn shards_replace_no_lanes_while_rows_beyond_the_position_are_accepted() {
     let (code, out, log) = outbox_relay(&sharded, &["cursor", "reshard", "h", "--timeout", "3s"]).await;
     assert!(code == Some(1) && log.contains("cursor h has not read what lies before"), "{code:?} {out} {log}");
     assert_eq!(ahead(owner).await, 5);
+}
+
+/// Of a stream one replica sends at a time; of jobs all do.
+#[tokio::test(flavor = "multi_thread")]
+async fn check_says_that_in_flight_of_a_stream_is_over_all_replicas() {
+    let stage = Stage::new().await;
+    let (_, out, log) = outbox_relay(&stage.text(50, "", ""), &["check", "-o", "json"]).await;
+    let document = json(&out);
+    let found = finding(&document, "messages_in_flight").unwrap_or_else(|| panic!("{out}{log}"));
+    assert_eq!(found["message"], "up to 50 messages are on their way at a time, over all replicas");
+    assert_eq!(found["level"], "ok");
+    let plain = stage.text(50, "", "").replace("in_flight = 50\nlane = \"customer\"\n", "");
+    let (_, out, _) = outbox_relay(&plain, &["check", "-o", "json"]).await;
+    assert!(finding(&json(&out), "messages_in_flight").is_none(), "{out}");
 }
