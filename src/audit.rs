@@ -5,7 +5,8 @@
 //! later. A row that the table has, and that was not passed, became visible behind the position.
 //!
 //! Promise: the rows of a slice are exactly those that turns have passed between its two places. A turn that cannot name all rows that it
-//! passes, and whatever else moves the position, ends the slice before it, so that what is between is in none.
+//! passes, and whatever else moves the position, ends the slice before it, so that what is between is in none. The first such turn is
+//! recorded as one: what is in no slice, and follows no such turn, was passed by none.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -15,6 +16,14 @@ use crate::position::{Position, Timestamp};
 mod sums;
 
 pub use sums::{Comparison, Difference, Sums, compare, element};
+
+/// After its first comparison, a minute after its end, a slice is compared again so long after its end.
+pub const AGAIN: [Duration; 2] = [Duration::from_secs(600), LAST_COMPARISON];
+/// So long after its end it is compared for the last time, and surely stays until then.
+pub const LAST_COMPARISON: Duration = Duration::from_secs(3_600);
+/// When a slice has ended so long ago, only its first comparison is made up for after a pause of all replicas. One that is due so long
+/// after its end, or later, is compared no more. So long it stays, unless it is kept for longer (`[audit] keep`).
+pub const MADE_UP_FOR: Duration = LAST_COMPARISON.saturating_mul(2);
 
 /// A slice ends with the first advance after so long.
 const LONGEST: Duration = Duration::from_secs(60);
@@ -45,6 +54,22 @@ pub struct Recorded {
     pub open: Option<Slice>,
     /// Those that have ended.
     pub ended: Vec<Slice>,
+    /// The first move after them that is not recorded.
+    pub unrecorded: Option<Unrecorded>,
+}
+
+/// A move over rows that are not recorded, by a turn that found a slice: a replica with another `[audit]`, or under `at_most_once`, passes
+/// rows between that and the next one. Where none did, what is in no slice was passed by no turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unrecorded {
+    /// After this place.
+    pub after: Position,
+    /// Up to this one.
+    pub up_to: Position,
+    /// What was read of which table, as in a slice.
+    pub reads: u64,
+    /// How many rows the turn has passed.
+    pub rows: usize,
 }
 
 /// A move of the position.
@@ -58,6 +83,8 @@ pub struct Move<'a> {
     pub reads: u64,
     /// Over the ids of all rows that it passes; none when they are not known.
     pub passed: Option<&'a Sums>,
+    /// How many rows it passes.
+    pub rows: usize,
     /// The database's clock.
     pub now: Timestamp,
 }
@@ -65,31 +92,34 @@ pub struct Move<'a> {
 impl Recorded {
     /// What follows from the slice that the cursor has, and a move.
     #[must_use]
-    pub fn of(open: Option<Slice>, Move { from, to, reads, passed, now }: Move<'_>) -> Self {
-        let mut ended = Vec::new();
-        let mut open = open.filter(|slice| {
+    pub fn of(open: Option<Slice>, Move { from, to, reads, passed, rows, now }: Move<'_>) -> Self {
+        let (was_recorded, mut ended) = (open.is_some(), Vec::new());
+        let open = open.filter(|slice| {
             // The position was moved by something else since, or by a program that knows nothing of slices.
-            let goes_on = Some(&slice.up_to) == from && slice.reads == reads && passed.is_some();
+            let is_its_end = Some(&slice.up_to) == from && slice.reads == reads;
+            let goes_on = is_its_end && (passed.is_some() || from == Some(to));
             if !goes_on && slice.sums.rows() > 0 {
                 ended.push(slice.clone());
             }
             goes_on
         });
-        if let Some(passed) = passed {
-            let slice = open.take();
-            let begun = slice.unwrap_or_else(|| {
-                let from = from.cloned().unwrap_or(Position { created_at: Timestamp::NEG_INFINITY, id: None });
-                Slice { after: from.clone(), up_to: from, begun: now, reads, sums: Sums::default() }
-            });
-            let mut slice = Slice { up_to: to.clone(), ..begun };
-            slice.sums.merge(passed);
-            if slice.sums.rows() >= MOST_ROWS || now >= slice.begun.plus(LONGEST) && slice.sums.rows() > 0 {
-                ended.push(slice);
-            } else {
-                open = Some(slice);
-            }
+        let start = || from.cloned().unwrap_or(Position { created_at: Timestamp::NEG_INFINITY, id: None });
+        let Some(passed) = passed else {
+            let first = || Unrecorded { after: start(), up_to: to.clone(), reads, rows };
+            let unrecorded = (was_recorded && from != Some(to)).then(first);
+            return Self { open, ended, unrecorded };
+        };
+        let slice = open.unwrap_or_else(|| Slice::empty(start(), reads, now));
+        let begun = if slice.sums.rows() == 0 { now } else { slice.begun };
+        let mut slice = Slice { up_to: to.clone(), begun, ..slice };
+        slice.sums.merge(passed);
+        let is_over = slice.sums.rows() >= MOST_ROWS || now >= slice.begun.plus(LONGEST) && slice.sums.rows() > 0;
+        if is_over {
+            ended.push(slice);
+            // Not none: the next turn is to know that the rows before it are recorded.
+            slice = Slice::empty(to.clone(), reads, now);
         }
-        Self { open, ended }
+        Self { open: Some(slice), ended, unrecorded: None }
     }
 }
 
@@ -111,6 +141,12 @@ pub fn transactions<'a>(delivered: &Sums, table: &Sums, of: &'a HashMap<String, 
 }
 
 impl Slice {
+    /// One without rows, which begins at a place.
+    #[must_use]
+    pub fn empty(at: Position, reads: u64, now: Timestamp) -> Self {
+        Self { after: at.clone(), up_to: at, begun: now, reads, sums: Sums::default() }
+    }
+
     /// As the cursor's row has it.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {

@@ -17,6 +17,7 @@ use crate::source::shape::Shape;
 mod candidates;
 mod compare;
 pub mod decide;
+mod eras;
 pub mod history;
 mod judge;
 pub mod operations;
@@ -47,6 +48,8 @@ pub struct Subject {
     pub reading: record::Reading,
     /// Which records have an order.
     pub keeps: Keeps,
+    /// Which have one of those that several cursors send.
+    pub shared: Keeps,
     /// The table, once for each cursor that reads a part of it.
     pub parts: Vec<Arc<Shape>>,
     /// Whether the table has an index over `(created_at, id)`.

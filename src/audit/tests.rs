@@ -12,6 +12,11 @@ fn sums(rows: impl IntoIterator<Item = i64>) -> Sums {
     sums
 }
 
+/// A move over rows that are not named.
+fn moves<'a>(from: &'a Position, to: &'a Position, now: Timestamp) -> Move<'a> {
+    Move { from: Some(from), to, reads: 7, passed: None, rows: 0, now }
+}
+
 /// A step of a cursor's life.
 #[derive(Clone, Copy, Debug)]
 enum Step {
@@ -45,13 +50,17 @@ proptest! {
                 Step::Passes(rows, seconds) => {
                     now = now.plus(Duration::from_secs(seconds));
                     let (to, passed) = (at(from + rows), sums(from + 1..=from + rows));
-                    let recorded = Recorded::of(open.take(), Move { from: Some(&position), to: &to, reads: 7, passed: Some(&passed), now });
+                    let passed = Move { passed: Some(&passed), ..moves(&position, &to, now) };
+                    let recorded = Recorded::of(open.take(), passed);
+                    prop_assert_eq!(&recorded.unrecorded, &None);
                     ended.extend(recorded.ended);
                     (open, position) = (recorded.open, to);
                 }
                 Step::PassesUnknown(rows) => {
                     let to = at(from + rows);
-                    let recorded = Recorded::of(open.take(), Move { from: Some(&position), to: &to, reads: 7, passed: None, now });
+                    let was_recorded = open.is_some();
+                    let recorded = Recorded::of(open.take(), moves(&position, &to, now));
+                    prop_assert_eq!(recorded.unrecorded.is_some(), was_recorded && rows > 0);
                     ended.extend(recorded.ended);
                     (open, position) = (recorded.open, to);
                 }
@@ -99,23 +108,60 @@ fn part_of_a_transaction_is_not_told_as_the_whole() {
 }
 
 #[test]
+fn slices_are_compared_again_after_ten_minutes_and_an_hour_as_check_and_documents_say() {
+    let minutes = |duration: Duration| duration.as_secs() / 60;
+    assert_eq!((AGAIN.map(minutes), minutes(LAST_COMPARISON), minutes(MADE_UP_FOR)), ([10, 60], 60, 120));
+}
+
+#[test]
 fn slice_ends_after_a_minute_or_five_thousand_rows() {
     let now = Timestamp::from_pg_micros(0);
     let record = |rows: i64, later: u64| {
         let (from, to) = (at(0), at(rows));
         let passed = sums(1..=rows);
-        let first = Recorded::of(None, Move { from: Some(&from), to: &to, reads: 7, passed: Some(&passed), now });
-        let now = now.plus(Duration::from_secs(later));
-        let next = Move { from: Some(&to), to: &at(rows + 1), reads: 7, passed: Some(&sums([rows + 1])), now };
+        let first = Recorded::of(None, Move { passed: Some(&passed), ..moves(&from, &to, now) });
+        let (after, passed) = (at(rows + 1), sums([rows + 1]));
+        let next = Move { passed: Some(&passed), ..moves(&to, &after, now.plus(Duration::from_secs(later))) };
         (first.ended.len(), Recorded::of(first.open, next).ended.len())
     };
     assert_eq!([record(10, 59), record(10, 60), record(5_000, 1)], [(0, 0), (0, 1), (1, 0)]);
 }
 
 #[test]
+fn slice_that_begins_where_another_has_ended_counts_its_minute_from_its_first_row() {
+    let begun = Timestamp::from_pg_micros(0);
+    let passes = |open: Option<Slice>, row: i64, seconds: u64| {
+        let (from, to, passed) = (at(row - 1), at(row), sums([row]));
+        let now = begun.plus(Duration::from_secs(seconds));
+        Recorded::of(open, Move { passed: Some(&passed), ..moves(&from, &to, now) })
+    };
+    let first = passes(None, 1, 0);
+    let second = passes(first.open, 2, 60);
+    let empty = second.open.expect("where the ended one ends");
+    assert_eq!((second.ended.len(), &empty.after, &empty.up_to, empty.sums.rows()), (1, &at(2), &at(2), 0));
+    let third = passes(Some(empty), 3, 200);
+    assert_eq!((third.ended.len(), third.open.as_ref().map(|slice| slice.sums.rows())), (0, Some(1)));
+    assert_eq!(passes(third.open, 4, 260).ended.len(), 1);
+}
+
+#[test]
+fn first_turn_that_names_no_rows_says_where_rows_are_passed_unrecorded() {
+    let (now, passed) = (Timestamp::from_pg_micros(0), sums([1]));
+    let places = [at(0), at(1), at(5), at(9)];
+    let recorded = Recorded::of(None, Move { passed: Some(&passed), ..moves(&places[0], &places[1], now) });
+    let stays = Recorded::of(recorded.open.clone(), moves(&places[1], &places[1], now));
+    assert_eq!((stays.open, stays.unrecorded), (recorded.open.clone(), None), "nothing is passed");
+    let first = Recorded::of(recorded.open, Move { rows: 4, ..moves(&places[1], &places[2], now) });
+    let expected = Unrecorded { after: places[1].clone(), up_to: places[2].clone(), reads: 7, rows: 4 };
+    assert_eq!((first.ended.len(), first.unrecorded, &first.open), (1, Some(expected), &None));
+    assert_eq!(Recorded::of(first.open, moves(&places[2], &places[3], now)), Recorded::default(), "it is said once");
+}
+
+#[test]
 fn first_turn_of_a_cursor_is_recorded_from_before_every_row() {
     let (now, passed) = (Timestamp::from_pg_micros(0), sums(1..=3));
-    let first = Recorded::of(None, Move { from: None, to: &at(3), reads: 7, passed: Some(&passed), now });
+    let to = at(3);
+    let first = Recorded::of(None, Move { from: None, passed: Some(&passed), ..moves(&to, &to, now) });
     let slice = first.open.expect("it goes on");
     assert_eq!(slice.after, Position { created_at: Timestamp::NEG_INFINITY, id: None });
     assert_eq!((&slice.up_to, &slice.sums), (&at(3), &passed));

@@ -8,23 +8,21 @@ use super::show::TomlLines;
 use super::value;
 use crate::relay::Audit;
 
-const HOUR: Duration = Duration::from_secs(3_600);
 const YEAR: Duration = Duration::from_secs(365 * 86_400);
 
 /// What came late is told by its dead letter, which `[retention]` keeps for so long.
 pub(super) fn read(section: &Section<'_>, dead_letters: Option<Duration>) -> Audit {
     let enabled = section.read("enabled", value::boolean).unwrap_or(true);
-    // What is recorded is compared for an hour: nothing is deleted before.
-    let keep = section.read("keep", value::duration(HOUR..=YEAR));
+    let keep = section.read("keep", value::duration(Audit::SHORTEST..=YEAR));
     if !enabled && section.has("keep") {
         let what = "nothing is recorded that could be kept: [audit] enabled is false";
         section.problem("keep", Wrong::new(what, "remove the key, or write enabled = true"));
     }
     if let (Some(keep), Some(dead_letters)) = (keep, dead_letters)
-        && dead_letters < keep.max(2 * HOUR)
+        && dead_letters < keep
     {
         let what = "rows that came late are told by their dead letters, which [retention] dead_letters deletes sooner: they would be taken for missing";
-        let fix = "keep dead letters for as long, and for 2h at least, or leave [retention] dead_letters out";
+        let fix = "keep dead letters for as long, or leave [retention] dead_letters out";
         section.problem("keep", Wrong::new(what, fix));
     }
     Audit { enabled, keep }
@@ -36,6 +34,6 @@ pub(super) fn write(lines: &mut TomlLines, audit: Audit) {
     lines.raw("enabled", audit.enabled);
     match audit.keep {
         Some(keep) => lines.duration("keep", keep),
-        None => lines.comment("keep: until the last comparison, an hour after"),
+        None => lines.comment("keep: two hours, until the last comparison"),
     }
 }

@@ -64,6 +64,11 @@ impl Advance<'_> {
     pub(super) fn oids(&self) -> Vec<u32> {
         std::iter::once(self.relations.0).chain(self.relations.1.iter().copied()).collect()
     }
+
+    /// The slice that goes on, as the cursor's row has it.
+    pub(super) fn open_slice(&self) -> Option<Vec<u8>> {
+        self.audit.and_then(|recorded| recorded.open.as_ref()).map(Slice::to_bytes)
+    }
 }
 
 impl LockedCursor {
@@ -116,7 +121,7 @@ async fn advance(
     let created_at = to.position.map(|position| position.created_at);
     let id = to.position.and_then(|position| position.id.as_deref());
     let relations = to.oids();
-    let audit = to.audit.and_then(|recorded| recorded.open.as_ref()).map(Slice::to_bytes);
+    let audit = to.open_slice();
     let parameters: [&(dyn ToSql + Sync); 17] = [
         &name,
         &created_at,

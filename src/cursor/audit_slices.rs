@@ -1,9 +1,10 @@
-//! What cursors have passed between two places, as rows of `outbox.audit_slice`: they wait to be compared with the table, and then, if they
-//! are kept, for `verify`.
+//! What cursors have passed between two places, as rows of `outbox.audit_slice`: they wait to be compared with the table, and then for
+//! `verify`.
 //!
 //! Promise: a slice is written in the transaction that passes its last row, and what is found late is added to it in the transaction
 //! that makes letters of it: it is found once, by whichever replica. Who compares a slice has it for a while, and another after that.
-//! Of one that is kept, `check_at` is when it may be deleted.
+//! Of one that is compared no more, `check_at` is when it may be deleted, and none is deleted before an earlier one of its cursor: what
+//! is not there behind a slice was not recorded.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -15,7 +16,7 @@ use tokio_postgres::types::ToSql;
 use super::dead_letter::{self, LateRows};
 use super::rule::Halting;
 use super::{position, status};
-use crate::audit::{Recorded, Slice, Sums};
+use crate::audit::{MADE_UP_FOR, Recorded, Slice, Sums, Unrecorded};
 use crate::database::{Error, Fragile, Loan, Session};
 use crate::position::{Position, Timestamp};
 
@@ -27,9 +28,10 @@ const END: &str = include_str!("sql/audit_end.sql");
 const TAKE: &str = include_str!("sql/audit_take.sql");
 const FOUND: &str = include_str!("sql/audit_found.sql");
 const NEXT: &str = include_str!("sql/audit_next.sql");
-const COMPARED: &str = "DELETE FROM outbox.audit_slice WHERE id = $1 AND checks = $2";
 const AT_REST: &str = include_str!("sql/audit_at_rest.sql");
 const TOO_OLD: &str = include_str!("sql/audit_too_old.sql");
+/// Instead of sums: these rows, and what follows them in no slice, were passed by turns that record nothing.
+const UNRECORDED: &[u8] = &[0];
 
 /// A slice that is to be compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,7 +63,8 @@ pub(super) async fn end(
 ) -> Result<(), tokio_postgres::Error> {
     let (Some(statement), Some(recorded)) = (statement, recorded) else { return Ok(()) };
     let writing = recorded.ended.iter().map(|slice| write(loan, statement, cursor, slice));
-    try_join_all(writing).await.map(drop)
+    let marking = recorded.unrecorded.iter().map(|first| mark(loan, statement, cursor, first));
+    tokio::try_join!(biased; try_join_all(writing), try_join_all(marking)).map(drop)
 }
 
 /// The statement for that; none when nothing has ended.
@@ -70,7 +73,9 @@ pub(super) async fn ending(
     recorded: Option<&Recorded>,
 ) -> Result<Option<Statement>, tokio_postgres::Error> {
     match recorded {
-        Some(recorded) if !recorded.ended.is_empty() => Ok(Some(loan.prepare_cached(END).await?)),
+        Some(recorded) if !recorded.ended.is_empty() || recorded.unrecorded.is_some() => {
+            Ok(Some(loan.prepare_cached(END).await?))
+        }
         Some(_) | None => Ok(None),
     }
 }
@@ -82,6 +87,16 @@ async fn write(
     Slice { after, up_to, reads, sums, .. }: &Slice,
 ) -> Result<(), tokio_postgres::Error> {
     insert(loan, statement, (cursor, *reads), (after, up_to), (row_count(sums), &sums.to_bytes())).await
+}
+
+async fn mark(
+    loan: &Fragile,
+    statement: &Statement,
+    cursor: &str,
+    Unrecorded { after, up_to, reads, rows }: &Unrecorded,
+) -> Result<(), tokio_postgres::Error> {
+    let rows = i64::try_from(*rows).unwrap_or(i64::MAX);
+    insert(loan, statement, (cursor, *reads), (after, up_to), (rows, UNRECORDED)).await
 }
 
 /// Writes that a turn which did not advance had passed so many rows up to a place: which ones it was is not known.
@@ -120,12 +135,13 @@ pub async fn end_at_rest(loan: Loan, cursors: &[&str]) -> Result<(), Error> {
     connection.batch_execute("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE").await?;
     let resting = connection.query(AT_REST, &[&cursors]).await?;
     for row in &resting {
-        let name: &str = row.try_get(0)?;
+        let (name, now): (&str, Timestamp) = (row.try_get(0)?, row.try_get(2)?);
         let slice = row.try_get::<_, Option<&[u8]>>(1)?.and_then(Slice::from_bytes);
-        if let Some(slice) = slice.filter(|slice| slice.sums.rows() > 0) {
-            write(&connection, &connection.prepare_cached(END).await?, name, &slice).await?;
+        if let Some(slice) = &slice {
+            write(&connection, &connection.prepare_cached(END).await?, name, slice).await?;
         }
-        connection.execute("UPDATE outbox.cursor SET audit = NULL WHERE name = $1", &[&name]).await?;
+        let next = slice.map(|slice| Slice::empty(slice.up_to, slice.reads, now).to_bytes());
+        connection.execute("UPDATE outbox.cursor SET audit = $2 WHERE name = $1", &[&name, &next]).await?;
     }
     connection.batch_execute(if resting.is_empty() { "ROLLBACK" } else { "COMMIT" }).await?;
     connection.give_back();
@@ -148,7 +164,8 @@ pub(super) async fn forget(loan: &Fragile, cursor: &str) -> Result<(), Error> {
 /// The database's.
 pub async fn take(session: &Session, cursors: &[&str], lease: Duration) -> Result<Option<EndedSlice>, Error> {
     let statement = session.prepare_cached(TAKE).await?;
-    let Some(row) = session.query_opt(&statement, &[&cursors, &lease.as_secs_f64()]).await? else { return Ok(None) };
+    let parameters: [&(dyn ToSql + Sync); 3] = [&cursors, &lease.as_secs_f64(), &MADE_UP_FOR.as_secs_f64()];
+    let Some(row) = session.query_opt(&statement, &parameters).await? else { return Ok(None) };
     let place = |at: Timestamp, id| position(Some(at), id).unwrap_or(Position { created_at: at, id: None });
     Ok(Some(EndedSlice {
         id: row.try_get(0)?,
@@ -162,18 +179,13 @@ pub async fn take(session: &Session, cursors: &[&str], lease: Duration) -> Resul
     }))
 }
 
-/// It has been compared, and is looked at again so long after its end; without that it is deleted.
+/// It has been compared, and is looked at again so long after its end: by [`take`], or from [`MADE_UP_FOR`] on by [`too_old`].
 ///
 /// # Errors
 /// The database's.
-pub async fn compared(session: &Session, slice: &EndedSlice, next: Option<Duration>) -> Result<(), Error> {
+pub async fn compared(session: &Session, slice: &EndedSlice, next: Duration) -> Result<(), Error> {
     let EndedSlice { id, checks, .. } = slice;
-    match next {
-        Some(after) => {
-            session.execute(&session.prepare_cached(NEXT).await?, &[id, checks, &after.as_secs_f64()]).await?
-        }
-        None => session.execute(&session.prepare_cached(COMPARED).await?, &[id, checks]).await?,
-    };
+    session.execute(&session.prepare_cached(NEXT).await?, &[id, checks, &next.as_secs_f64()]).await?;
     Ok(())
 }
 
@@ -225,14 +237,14 @@ pub async fn found(
     Ok(letters)
 }
 
-/// Deletes slices that are kept no more, and those that could not be compared in time unless they are kept for so long, some at a time; how
-/// many of each cursor were never compared.
+/// Deletes slices, some at a time, that have stayed for so long after their end, whether they could be compared in time or not, and before
+/// which none of their cursor is left; how many of each cursor were never compared.
 ///
 /// # Errors
 /// The database's.
-pub async fn too_old(session: &Session, keep: Option<Duration>) -> Result<Vec<(String, u64)>, Error> {
-    let keep = keep.unwrap_or_default().as_secs_f64();
-    let rows = session.query(&session.prepare_cached(TOO_OLD).await?, &[&keep]).await?;
+pub async fn too_old(session: &Session, stay: Duration) -> Result<Vec<(String, u64)>, Error> {
+    let (stay, made_up_for) = (stay.as_secs_f64(), MADE_UP_FOR.as_secs_f64());
+    let rows = session.query(&session.prepare_cached(TOO_OLD).await?, &[&stay, &made_up_for]).await?;
     let count =
         |row: &tokio_postgres::Row| Ok((row.try_get(0)?, u64::try_from(row.try_get::<_, i64>(1)?).unwrap_or(0)));
     rows.iter().map(count).collect::<Result<_, tokio_postgres::Error>>().map_err(Error::from)

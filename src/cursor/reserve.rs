@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::ErrorReport;
 use super::advance::{self, Advance, durability};
 use super::ahead;
+use super::audit_slices;
 use super::dead_letter::{self, DeadLetter};
 use super::lock::{self, LockedCursor};
 use super::unknown::{self, Unknown};
@@ -110,12 +111,13 @@ impl LockedCursor {
         let to = &reservation.advance;
         let loan = &self.connection;
         let (hold, reserve) = (loan.prepare_cached(HOLD).await?, loan.prepare_cached(RESERVE).await?);
+        let (ending, audit) = (audit_slices::ending(loan, to.audit).await?, to.open_slice());
         let created_at = to.position.map(|position| position.created_at);
         let id = to.position.and_then(|position| position.id.as_deref());
         let relations = to.oids();
         let ids: Vec<&str> = reservation.rows.iter().map(|row| row.id.as_deref().unwrap_or_default()).collect();
         let instants: Vec<Timestamp> = reservation.rows.iter().map(|row| row.created_at).collect();
-        let parameters: [&(dyn ToSql + Sync); 18] = [
+        let parameters: [&(dyn ToSql + Sync); 19] = [
             &self.name,
             &created_at,
             &id,
@@ -134,12 +136,14 @@ impl LockedCursor {
             &to.sweep,
             &to.rests_on.order,
             &to.rests_on.columns,
+            &audit,
         ];
         let names: [&(dyn ToSql + Sync); 1] = [&self.name];
-        let ((), _, row) = tokio::try_join!(
+        let ((), _, (), row) = tokio::try_join!(
             biased;
             loan.batch_execute("SET LOCAL synchronous_commit TO on"),
             loan.query_one(&hold, &names),
+            audit_slices::end(loan, ending.as_ref(), &self.name, to.audit),
             loan.query_opt(&reserve, &parameters),
         )?;
         let Some(row) = row else { return Err(Error::Vanished(self.name)) };

@@ -10,6 +10,7 @@ use super::control::note;
 use super::standing::set_lock;
 use super::status::is_decision;
 use super::{RestsOn, lock, position};
+use crate::audit::MADE_UP_FOR;
 use crate::database::{Error, quote_literal};
 use crate::late::Swept;
 use crate::position::{Position, Timestamp};
@@ -155,7 +156,8 @@ pub async fn lock_orders(client: &Client) -> Result<(), Error> {
 /// The database's.
 pub async fn slices(client: &Client, old: &[Old]) -> Result<i64, Error> {
     let names: Vec<&str> = old.iter().map(|old| old.name.as_str()).collect();
-    Ok(client.query_one(include_str!("sql/reshard_slices.sql"), &[&names]).await?.try_get(0)?)
+    let parameters: [&(dyn ToSql + Sync); 2] = [&names, &MADE_UP_FOR.as_secs_f64()];
+    Ok(client.query_one(include_str!("sql/reshard_slices.sql"), &parameters).await?.try_get(0)?)
 }
 
 /// Puts the new cursors in the place of the old ones, in the transaction that has locked them. What is known of the table and

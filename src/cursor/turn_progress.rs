@@ -118,7 +118,8 @@ impl LockedCursor {
     }
 
     /// Moves the cursor to where a turn had come that had it locked and did not advance, and commits, which frees the lock. None when
-    /// that is not there any more. With `reads`, which is what the turns read, it is recorded between which places rows were passed.
+    /// that is not there any more. With `reads`, which is what the turns read, it is recorded between which places rows were passed; also
+    /// without it, if another replica has recorded what it passed before: what is in no slice would be taken for passed by none.
     ///
     /// # Errors
     /// The database's; whether the commit took place is then unknown, and the next holder reads what is true.
@@ -130,6 +131,7 @@ impl LockedCursor {
             return Ok(None);
         };
         let rows: i64 = row.try_get(0)?;
+        let reads = reads.or_else(|| self.audit.as_ref().map(|slice| slice.reads));
         if let (Some(reads), Some(to)) = (reads, position(row.try_get(2)?, row.try_get(3)?)) {
             audit_slices::unnamed(&self.connection, &self.name, reads, (self.position.as_ref(), &to), rows).await?;
         }

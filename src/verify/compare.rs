@@ -7,15 +7,16 @@ use std::time::Duration;
 use rdkafka::message::{BorrowedMessage, Message as _};
 
 use super::candidates::{Candidates, Keys};
+use super::eras::{Eras, PlacedRecord};
 use super::history::Standing;
 use super::operations::History;
-use super::order::{Below, Lane, Order, Place};
-use super::record::{Reading, Seen};
+use super::order::{Below, Order};
+use super::record::Reading;
 use super::report::Report;
 use super::retained::{BUILT_IN, REMOVED, Retained};
 use super::sketch::{Part, Sketch};
 use super::topic::{self, Span, Watch};
-use super::{Error, Keeps, Problem, Range, Subject};
+use super::{Error, Problem, Range, Subject};
 use crate::database::Session;
 use crate::position::{Position, Timestamp};
 use crate::source::range::{self, Bounds, PlacedRow, Way};
@@ -117,6 +118,7 @@ impl Subject {
                 // Before the table: a row that is passed later is not due yet.
                 let (mut history, standings) = (cursors.history(session).await?, cursors.standings(session).await?);
                 history.begin(cursors.start, &standings);
+                notes.extend(cursors.note_without_cursor(&standings));
                 (history, standings)
             }
             None => Default::default(),
@@ -226,7 +228,9 @@ impl Work<'_> {
         self.expect(&spans);
         let sums = Sums { sketch, order: Order::default(), rows, records: 0, without_id: 0, foreign: 0, pruned: 0 };
         let (keys, reading, window) = (self.keys.clone(), self.reading.clone(), self.window);
-        let (keeps, ordered) = (self.subject.keeps, self.orders_ids());
+        let keeps = (self.subject.keeps, self.subject.shared);
+        let eras = Eras::new(keeps, self.orders_ids(), self.history.handovers());
+        let (has_keys, has_handovers) = (eras.has_keys(), eras.has_handovers());
         let see = move |sums: &mut Sums, span: usize, message: &BorrowedMessage<'_>| {
             let Some(seen) = reading.see(message) else {
                 sums.foreign += 1;
@@ -248,9 +252,13 @@ impl Work<'_> {
             let key = keys.of(id);
             let partition = u32::try_from(span).unwrap_or(u32::MAX);
             let below = Below { key, partition, offset: message.offset() };
-            let lane = lane(keeps, partition, message, &keys, &seen);
+            let of_key = message.key().filter(|_| has_keys).map(|key| keys.lane(key));
+            let made_at = Some(message).filter(|_| has_handovers).and_then(stamped);
+            let record = PlacedRecord { partition, key: of_key, at, id, made_at };
+            let is_judged = !seen.late && seen.created_at.is_some();
+            let lanes = if is_judged { eras.lanes(record) } else { [None; 2] };
             // What comes again after a kill is remembered by itself: however much it is, the sums still name what is missing.
-            if !lane.is_some_and(|lane| sums.order.see(lane, Place::new(at, id, ordered), below)) {
+            if !lanes.into_iter().flatten().any(|(lane, place)| sums.order.see(lane, place, below)) {
                 sums.sketch.add(key, -1);
             }
         };
@@ -307,16 +315,4 @@ impl Work<'_> {
 
 fn stamped(message: &BorrowedMessage<'_>) -> Option<Timestamp> {
     message.timestamp().to_millis().map(|millis| Timestamp::from_unix_micros(millis.saturating_mul(1_000)))
-}
-
-/// The lane of a record whose order is to be kept.
-fn lane(keeps: Keeps, partition: u32, message: &BorrowedMessage<'_>, keys: &Keys, seen: &Seen<'_>) -> Option<Lane> {
-    if seen.late || seen.created_at.is_none() {
-        return None;
-    }
-    match keeps {
-        Keeps::Nothing => None,
-        Keeps::Partition => Some(Lane { partition, key: None }),
-        Keeps::Key => Some(Lane { partition, key: message.key().map(|key| keys.lane(key)) }),
-    }
 }

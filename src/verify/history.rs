@@ -56,6 +56,21 @@ impl Cursors {
         Ok(self.names.iter().map(|name| found.remove(name)).collect())
     }
 
+    /// What must be said where a cursor is not made yet: nothing is compared of what it has never passed.
+    pub(super) fn note_without_cursor(&self, standings: &[Option<Standing>]) -> Option<String> {
+        let without = self.names.iter().zip(standings).filter(|(_, standing)| standing.is_none());
+        let without: Vec<&str> = without.map(|(name, _)| name.as_str()).collect();
+        let (is, it) = if without.len() == 1 { ("is no cursor", "it") } else { ("are no cursors", "them") };
+        (!without.is_empty()).then(|| {
+            format!(
+                "there {is} {} yet, so nothing was passed that could be compared: the first `outbox-relay run` makes {it} where \
+                 `start` says, `outbox-relay cursor create {}` at a place of your choice",
+                without.join(", "),
+                self.relay
+            )
+        })
+    }
+
     /// What operators have done.
     ///
     /// # Errors
@@ -202,4 +217,22 @@ fn unreadable(number: i64, text: &str) -> Problem {
         format!("operation {number} of outbox.operation names an instant that cannot be read: {text:?}"),
         format!("Correct it as its owner: `SELECT detail FROM outbox.operation WHERE id = {number}` shows it."),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cursors_that_are_not_made_yet_are_named_with_the_command_that_makes_them() {
+        let names = ["r#0", "r#1"].map(str::to_owned).to_vec();
+        let cursors = Cursors { relay: "r".to_owned(), names, start: Start::Beginning };
+        let made = || Some(Standing { position: None, created_at: Timestamp::INFINITY });
+        assert_eq!(cursors.note_without_cursor(&[made(), made()]), None);
+        let one = cursors.note_without_cursor(&[made(), None]).expect("one is missing");
+        assert!(one.starts_with("there is no cursor r#1 yet, "), "{one}");
+        assert!(one.contains("`outbox-relay cursor create r`"), "{one}");
+        let both = cursors.note_without_cursor(&[None, None]).expect("both are missing");
+        assert!(both.starts_with("there are no cursors r#0, r#1 yet, "), "{both}");
+    }
 }

@@ -12,8 +12,10 @@ use crate::position::{Position, Timestamp};
 use crate::relay::Start;
 use steps::Step;
 
+mod ended;
 mod steps;
 
+pub use ended::{Ended, Handover, RecordEnd};
 pub use steps::Row;
 
 /// A row of `outbox.operation`.
@@ -31,7 +33,7 @@ pub struct Operation {
     pub former: Option<String>,
     /// Where the cursor stood; none is before every row.
     pub from: Option<Position>,
-    /// Where it was to stand; of a change that was carried out, where it stood then.
+    /// Where it was to stand; of a change that was carried out, where it stood then; of a reshard, where the new cursors began.
     pub to: Option<Position>,
     /// Whether it is a change that was carried out and says where: replicas of older versions did not note that.
     pub is_placed: bool,
@@ -82,17 +84,6 @@ struct Outcome {
     place: Option<Option<Position>>,
 }
 
-/// A cursor that a reshard has ended, by one of the names that its dead letters may have now.
-#[derive(Clone, Debug)]
-pub struct Ended {
-    /// The name.
-    pub cursor: String,
-    /// When it ended.
-    pub at: Timestamp,
-    /// What a letter of it says that was given up before: only what was done after the reshard may have led back to its row.
-    pub given_up: GivenUp,
-}
-
 /// What operators have done with a relay's cursors.
 #[derive(Clone, Debug, Default)]
 pub struct History {
@@ -106,6 +97,8 @@ pub struct History {
     former: Vec<Vec<String>>,
     /// The cursors of those sets, the newest first.
     ended: Vec<Ended>,
+    /// Where each of those sets ended, the newest first.
+    handovers: Vec<Handover>,
     /// When the relay began by its configuration; none where that is not known.
     began: Option<Timestamp>,
 }
@@ -157,22 +150,6 @@ impl History {
         history
     }
 
-    /// Notes that a reshard has ended a set of cursors. Letters of a cursor that was there when the relay was renamed have followed it,
-    /// those of a cursor that was not have not.
-    fn end(&mut self, reshard: &Operation) {
-        let former = reshard.former.as_deref().unwrap_or_default();
-        let former: Vec<String> = serde_json::from_str(former).unwrap_or_default();
-        let shards: Vec<String> = former.iter().map(|cursor| parts(cursor).1.to_owned()).collect();
-        self.former.push(shards.clone());
-        let (operation, generation, at) = (reshard.id, self.former.len(), reshard.at.unwrap_or(Timestamp::INFINITY));
-        for shard in shards {
-            for name in &self.names {
-                let given_up = GivenUp { operation, generation, shard: shard.clone() };
-                self.ended.push(Ended { cursor: format!("{name}{shard}"), at, given_up });
-            }
-        }
-    }
-
     fn add(&mut self, operation: Operation, shard: String, outcome: Option<Outcome>) {
         let Operation { id, verb, from, to, is_of_topic, .. } = operation;
         let moved = outcome.as_ref().is_some_and(|outcome| outcome.moved);
@@ -210,12 +187,6 @@ impl History {
     #[must_use]
     pub fn given_up(&self, operation: i64) -> Option<&GivenUp> {
         self.given_up.get(&operation)
-    }
-
-    /// The cursors that reshards have ended, those of the newest set first.
-    #[must_use]
-    pub fn ended(&self) -> &[Ended] {
-        &self.ended
     }
 
     /// What they say of a row that is of this shard now. Of which former cursor it was is mostly not known: it was passed over if each

@@ -11,13 +11,13 @@ use crate::position::Timestamp;
 /// So many records are remembered at most, and so many lanes.
 const MOST: usize = 200_000;
 
-/// Records whose order is kept: those of a partition, or those of a key in it.
+/// Records whose order is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Lane {
-    /// Number of the partition among all that are read.
-    pub partition: u32,
-    /// A hash of the record's key, where only that keeps its order.
-    pub key: Option<u64>,
+pub enum Lane {
+    /// Those of a partition, by its number among all that are read.
+    Partition(u32),
+    /// Those of a key in it, by a hash of the key; those without one together.
+    Key(u32, Option<u64>),
 }
 
 /// A row's place, as far as it can be compared without PostgreSQL: ids that are texts have an order of its own.
@@ -100,7 +100,7 @@ mod tests {
     fn below(records: &[(u32, i64, &str)], ordered: bool) -> Vec<i64> {
         let mut order = Order::default();
         for (offset, (partition, at, id)) in records.iter().enumerate() {
-            let lane = Lane { partition: *partition, key: None };
+            let lane = Lane::Partition(*partition);
             let offset = i64::try_from(offset).expect("few");
             let place = Place::new(Timestamp::from_pg_micros(*at), id, ordered);
             order.see(lane, place, Below { key: Key::of(1), partition: *partition, offset });

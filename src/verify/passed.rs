@@ -19,13 +19,15 @@ use crate::database::Session;
 use crate::position::{Position, Timestamp};
 use crate::source::range::{self, Bounds, Way};
 use crate::source::shape::Shape;
-use coverage::Piece;
+use coverage::{Gap, Piece};
 use slice::{Side, Verdict};
 
 mod coverage;
 mod finish;
 mod gone;
 mod judge;
+mod letters;
+mod reason;
 mod slice;
 mod uncovered;
 
@@ -40,7 +42,7 @@ pub struct Recordings {
     pub sink: &'static str,
     /// The table, once for each cursor that reads a part of it.
     pub parts: Vec<Arc<Shape>>,
-    /// How long slices are kept (`[audit] keep`); none: until their last comparison.
+    /// How long slices are kept (`[audit] keep`); none: for an hour.
     pub keep: Option<Duration>,
 }
 
@@ -64,6 +66,22 @@ struct Gone {
     unnamed: u64,
     /// By which an id is told to be one of them.
     difference: Option<Difference>,
+}
+
+impl Gone {
+    /// Takes out an id that the table has after all; whether it was one of them.
+    fn take_out(&mut self, id: &str) -> bool {
+        let is_gone = self.difference.as_ref().is_some_and(|difference| difference.is_gone(element(id)));
+        if is_gone {
+            match self.ids.iter().position(|other| other == id) {
+                Some(at) => {
+                    self.ids.swap_remove(at);
+                }
+                None => self.unnamed = self.unnamed.saturating_sub(1),
+            }
+        }
+        is_gone
+    }
 }
 
 /// What a comparison works with, and what it has found so far.
@@ -101,7 +119,8 @@ impl Recordings {
         }
         // After the positions: it has all that has moved them.
         let mut history = self.cursors.history(session).await?;
-        history.begin(self.cursors.start, &self.cursors.standings(session).await?);
+        let standings = self.cursors.standings(session).await?;
+        history.begin(self.cursors.start, &standings);
         let oldest = retained::oldest(session, &self.parts).await?;
         let mut work = Work {
             subject: self,
@@ -119,6 +138,7 @@ impl Recordings {
             passed: Passed { sink: self.sink, ..Passed::default() },
             report: Report::empty(&self.cursors.relay, range),
         };
+        work.report.notes.extend(self.cursors.note_without_cursor(&standings));
         for (part, (shape, recording)) in self.parts.iter().zip(&recordings).enumerate() {
             let position = recording.as_ref().and_then(|recording| recording.position.as_ref());
             work.pending(shape, position).await?;
@@ -162,6 +182,11 @@ impl Work<'_> {
             recording.slices.iter().partition(|slice| slice.reads == reads);
         for piece in coverage::pieces(&Bounds { after, up_to }, own, shape.id_type) {
             match piece {
+                Piece::Recorded(slice) if slice.is_unrecorded => {
+                    let bounds = Bounds { after: slice.after.clone(), up_to: slice.up_to.clone() };
+                    let gap = Gap { bounds, before: Some(slice) };
+                    self.gap((part, shape), &gap, &others, recording.now).await?;
+                }
                 Piece::Recorded(slice) => self.slice((part, shape), slice).await?,
                 Piece::Unrecorded(gap) => self.gap((part, shape), &gap, &others, recording.now).await?,
             }

@@ -75,6 +75,8 @@ pub struct LeftOut {
     pub rows: u64,
     /// Why.
     pub why: String,
+    /// What can be done about it.
+    pub fix: String,
 }
 
 /// A comparison of a table with a topic, or with what was passed.

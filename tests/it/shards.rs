@@ -18,6 +18,7 @@ mod delivery;
 mod guarantees;
 mod idle;
 mod index;
+mod orders;
 mod plans;
 mod refused;
 

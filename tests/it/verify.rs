@@ -205,10 +205,16 @@ async fn sink_without_topic_is_compared_by_its_name_and_left_out_otherwise() {
     let text = format!("{}{stdout}", relay.text);
     let (code, document, log) = verify(&text, &["shown"]).await;
     assert_eq!((code, &document["sink"], &document["not_yet_due"]), (Some(0), &"stdout".into(), &3.into()), "{log}");
+    let has_none = |document: &Value, name: &str| {
+        let note = format!("there is no cursor {name} yet, so nothing was passed that could be compared: ");
+        document["notes"].to_string().contains(&note)
+    };
+    assert!(has_none(&document, "shown"), "{document}");
     let (code, document, log) = verify(&text, &[]).await;
     assert_eq!((code, &document["relay"]), (Some(0), &"events".into()), "{log}");
     assert!(log.contains("shown: left out"), "{log}");
     let second = kafka_relay("second", &relay.topic, "");
     let (code, document, log) = verify(&format!("{text}{second}"), &[]).await;
     assert_eq!((code, document["relays"].as_array().map(Vec::len)), (Some(0), Some(2)), "{document}{log}");
+    assert!(has_none(&document["relays"][1], "second") && !has_none(&document["relays"][0], "events"), "{document}");
 }

@@ -3,7 +3,7 @@ WHERE s.id = (
     SELECT d.id FROM outbox.audit_slice AS d
     WHERE d.check_at <= pg_catalog.statement_timestamp() AND d.cursor = ANY ($1)
         -- Older ones that have been compared are not compared again: they have been kept long enough, or too long ago.
-        AND (d.checks = 0 OR d.ended_at > pg_catalog.statement_timestamp() - interval '2 hours')
+        AND (d.checks = 0 OR d.ended_at > pg_catalog.statement_timestamp() - pg_catalog.make_interval(secs => $3))
         -- An operator is to decide first, perhaps of rows that a partition brought which was attached.
         AND NOT EXISTS (SELECT FROM outbox.cursor_status AS h WHERE h.cursor = d.cursor AND h.halted)
     -- The first comparison of a quiet cursor's slice does not wait for further ones of a busy cursor's.

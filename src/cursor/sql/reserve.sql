@@ -1,7 +1,7 @@
 UPDATE outbox.cursor SET position_created_at = $2, position_id = $3, observed_at = $4,
     snapshot = COALESCE($5::text::pg_snapshot, snapshot), relations = $6::oid[], seek_applied = $7,
     identity = $8::text::jsonb, advanced_by = $9, partitions = COALESCE($10, partitions), rule = $14, open_since = $15,
-    position_order = $17, position_columns = $18,
+    position_order = $17, position_columns = $18, audit = $19,
     advanced_at = n.now, updated_at = n.now,
     swept_column = CASE WHEN $5::text IS NULL THEN swept_column ELSE $16::smallint END,
     swept_at = CASE

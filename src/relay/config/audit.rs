@@ -7,8 +7,14 @@ use std::time::Duration;
 pub struct Audit {
     /// It is recorded, and compared with the table.
     pub enabled: bool,
-    /// How long it is kept for `verify`; none: until it is compared for the last time, an hour later.
+    /// How long it is kept for `verify`; none: as long as it may be compared.
     pub keep: Option<Duration>,
+}
+
+impl Audit {
+    /// The shortest time for which it can be kept: what is recorded may be compared, and rows that came late found, until then, and so
+    /// long it stays in any case.
+    pub const SHORTEST: Duration = crate::audit::MADE_UP_FOR;
 }
 
 impl Default for Audit {

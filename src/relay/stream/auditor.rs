@@ -2,7 +2,7 @@
 //!
 //! Promise: a row that a table has between the two places of a slice, and that no turn has passed, becomes a letter, as one does that is
 //! found late by its transaction, and one for both: it is delivered late, or halts the relay. What cannot be named is said aloud, and never
-//! taken for equal. What is kept for `verify` (`[audit] keep`) stays for so long after its end.
+//! taken for equal. What is kept for `verify` (`[audit] keep`) stays for so long after its end, and all else for two hours.
 //!
 //! It takes a tenth of one session's time at most. First comparisons come before further ones; a slice that has waited a day for its first
 //! is given up, which is counted.
@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::audit::{Comparison, Sums, compare, element};
+use crate::audit::{AGAIN, Comparison, MADE_UP_FOR, Sums, compare, element};
 use crate::cursor::Halting;
 use crate::cursor::audit_slices::{self, EndedSlice, Found};
 use crate::cursor::dead_letter::LateRows;
@@ -28,12 +28,10 @@ use crate::sink::Failure;
 use crate::source::range::{self, Bounds, Way};
 use crate::source::shape::Shape;
 
-/// How often it is asked whether a slice is due.
+/// How often it is asked whether a slice is due, or stays no longer.
 const EVERY: Duration = Duration::from_secs(5);
 /// So long no other replica takes a slice that this one compares.
 const LEASE: Duration = Duration::from_secs(120);
-/// After its first comparison, a minute after its end, a slice is compared again so long after its end.
-const AGAIN: [Duration; 2] = [Duration::from_secs(600), Duration::from_secs(3_600)];
 /// A pause is so many times as long as the comparison before it.
 const PAUSE: u32 = 9;
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
@@ -79,15 +77,9 @@ async fn pass(engine: &Engine, sessions: &Sessions, relays: &[Config]) -> Result
         return Ok(());
     }
     let probe = engine.probe.session().await?;
-    let keep = relays.iter().find_map(|relay| relay.audit.keep);
-    let skipped = audit_slices::too_old(&probe, keep).await?;
-    if !skipped.is_empty() {
-        let slices: u64 = skipped.iter().map(|(_, slices)| slices).sum();
-        tracing::warn!(slices, "what was passed more than a day ago is not compared with the table any more");
-        for (cursor, slices) in skipped {
-            metrics::audited(&cursor, AuditResult::Skipped, slices);
-        }
-    }
+    let stay = relays.iter().find_map(|relay| relay.audit.keep).unwrap_or(MADE_UP_FOR);
+    delete(&probe, stay).await?;
+    let mut deleted = Instant::now();
     if let Err(error) = audit_slices::end_at_rest(engine.connection().await?, &names).await {
         tracing::warn!(%error, hint = error.fix(), "slices of tables that rest could not be ended");
     }
@@ -97,7 +89,7 @@ async fn pass(engine: &Engine, sessions: &Sessions, relays: &[Config]) -> Result
         let begun = Instant::now();
         // One whose table cannot be read now is due again when this replica's time for it is over.
         if pass.is_only_recorded(&slice) {
-            audit_slices::compared(&probe, &slice, next(&slice, keep)).await?;
+            audit_slices::compared(&probe, &slice, next(&slice, stay)).await?;
         } else if let Some(result) = pass.compare(&slice).await? {
             metrics::audited(&slice.cursor, result, 1);
             tracing::debug!(
@@ -106,13 +98,15 @@ async fn pass(engine: &Engine, sessions: &Sessions, relays: &[Config]) -> Result
                 ?result,
                 "slice compared"
             );
-            let next = match result {
-                AuditResult::Over => keep.filter(|keep| *keep > slice.age),
-                _ => next(&slice, keep),
-            };
+            let next = if result == AuditResult::Over { stay } else { next(&slice, stay) };
             audit_slices::compared(&probe, &slice, next).await?;
         }
         tokio::time::sleep((begun.elapsed() * PAUSE).min(LONGEST_PAUSE)).await;
+        // There may always be one that is due.
+        if deleted.elapsed() >= EVERY {
+            delete(&probe, stay).await?;
+            deleted = Instant::now();
+        }
         match audit_slices::take(&probe, &names, LEASE).await? {
             Some(next) => slice = next,
             None => return Ok(()),
@@ -120,9 +114,22 @@ async fn pass(engine: &Engine, sessions: &Sessions, relays: &[Config]) -> Result
     }
 }
 
-/// How long after its end a slice is looked at again: to be compared, and then to be deleted.
-fn next(slice: &EndedSlice, keep: Option<Duration>) -> Option<Duration> {
-    AGAIN.into_iter().chain(keep).find(|after| *after > slice.age)
+/// Deletes slices that stay no longer, and counts those that were never compared.
+async fn delete(probe: &Session, stay: Duration) -> Result<(), Error> {
+    let skipped = audit_slices::too_old(probe, stay).await?;
+    if !skipped.is_empty() {
+        let slices: u64 = skipped.iter().map(|(_, slices)| slices).sum();
+        tracing::warn!(slices, "what was passed more than a day ago is not compared with the table any more");
+        for (cursor, slices) in skipped {
+            metrics::audited(&cursor, AuditResult::Skipped, slices);
+        }
+    }
+    Ok(())
+}
+
+/// How long after its end a slice is looked at again: to be compared, and then, when it has stayed for so long, to be deleted.
+fn next(slice: &EndedSlice, stay: Duration) -> Duration {
+    AGAIN.into_iter().find(|after| *after > slice.age).unwrap_or(stay)
 }
 
 impl Pass<'_> {
@@ -252,7 +259,7 @@ mod tests {
     use crate::position::{Position, Timestamp};
 
     #[test]
-    fn slice_is_compared_again_and_then_deleted_when_it_is_kept_no_more() {
+    fn slice_is_compared_again_and_then_deleted_when_it_stays_no_longer() {
         let place = Position { created_at: Timestamp::from_pg_micros(0), id: None };
         let aged = |minutes: u64| EndedSlice {
             id: 1,
@@ -264,19 +271,9 @@ mod tests {
             checks: 0,
             age: Duration::from_secs(minutes * 60),
         };
-        let minutes = |slice: &EndedSlice, keep: Option<u64>| {
-            next(slice, keep.map(|keep| Duration::from_secs(keep * 60))).map(|after| after.as_secs() / 60)
-        };
-        for (age, keep, expected) in [
-            (1, None, Some(10)),
-            (11, None, Some(60)),
-            (61, None, None),
-            (1, Some(120), Some(10)),
-            (61, Some(120), Some(120)),
-            (61, Some(60), None),
-            (121, Some(120), None),
-        ] {
-            assert_eq!(minutes(&aged(age), keep), expected, "{age} {keep:?}");
+        for (age, stay, expected) in [(1, 120, 10), (11, 120, 60), (61, 120, 120), (61, 600, 600), (700, 600, 600)] {
+            let next = next(&aged(age), Duration::from_secs(stay * 60));
+            assert_eq!(next, Duration::from_secs(expected * 60), "{age} {stay}");
         }
     }
 }

@@ -109,6 +109,7 @@ impl Turn<'_> {
         };
         self.parked = within(self.engine, cursor.parked_keys()).await?;
         self.learned.keys_are_parked = !self.parked.keys.is_empty();
+        self.judge_keys(&cursor).await?;
         let (ahead, rested) = within(self.engine, cursor.rows_ahead()).await?;
         self.ahead = Arc::new(ahead);
         if let (Some(interval), Some(rested)) = (self.ready.sink.min_interval(), rested)

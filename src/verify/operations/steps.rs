@@ -94,6 +94,18 @@ impl Step {
         }
     }
 
+    /// What it is called, and where the record of passed rows begins again, if it has ended that: what was passed before comes again, or
+    /// was of something else.
+    pub(super) fn ends_record(&self) -> Option<(&'static str, Timestamp)> {
+        match self {
+            Self::Moved { to, .. } if self.leads_back() => Some(("a `cursor seek` back", instant(to.as_ref()))),
+            Self::WentBack(to) => Some(("a move back by the relay", instant(to.as_ref()))),
+            Self::Adopted(place) => Some(("a `cursor adopt`", instant(place.as_ref()))),
+            Self::AdoptedAt(at) => Some(("a `cursor adopt`", *at)),
+            Self::Moved { .. } | Self::Skipped(_) | Self::Began(_) => None,
+        }
+    }
+
     /// Whether an operator has moved it back over this instant.
     pub(super) fn repeats(&self, at: Timestamp) -> bool {
         match self {

@@ -51,8 +51,12 @@ pub(super) fn pieces<'a>(bounds: &Bounds, mut slices: Vec<&'a RecordedSlice>, id
             let bounds = Bounds { after: covered.clone(), up_to: slice.after.clone() };
             pieces.push(Piece::Unrecorded(Gap { bounds, before }));
         }
-        pieces.push(Piece::Recorded(slice));
-        if is_after(&slice.up_to, covered, ids) {
+        let covers_more = is_after(&slice.up_to, covered, ids);
+        // Rows that an unrecorded turn gave back, because they were not sent, are in the slice of the turn that passed them.
+        if covers_more || !slice.is_unrecorded {
+            pieces.push(Piece::Recorded(slice));
+        }
+        if covers_more {
             (covered, before) = (&slice.up_to, Some(slice));
         }
     }
@@ -63,10 +67,14 @@ pub(super) fn pieces<'a>(bounds: &Bounds, mut slices: Vec<&'a RecordedSlice>, id
     pieces
 }
 
-/// The slice that begins where the others end, or else the one that begins first: of those of one instant the order is not known.
+/// The slice that begins where the others end, one with sums before one without, or else the one that begins first: of those of one
+/// instant the order is not known.
 fn next<'a>(rest: &mut VecDeque<&'a RecordedSlice>, covered: &Position) -> Option<&'a RecordedSlice> {
-    let mut possible = rest.iter().take_while(|slice| slice.after.created_at <= covered.created_at);
-    let number = possible.position(|slice| slice.after == *covered).unwrap_or(0);
+    let begins = |is_unrecorded: bool| {
+        let mut possible = rest.iter().take_while(|slice| slice.after.created_at <= covered.created_at);
+        possible.position(|slice| slice.after == *covered && slice.is_unrecorded == is_unrecorded)
+    };
+    let number = begins(false).or_else(|| begins(true)).unwrap_or(0);
     rest.remove(number)
 }
 
@@ -91,7 +99,8 @@ mod tests {
     }
 
     fn slice(after: Position, up_to: Position, ended_at: Option<i64>) -> RecordedSlice {
-        RecordedSlice { reads: 1, after, up_to, sums: None, ended_at: ended_at.map(Timestamp::from_pg_micros) }
+        let ended_at = ended_at.map(Timestamp::from_pg_micros);
+        RecordedSlice { reads: 1, after, up_to, sums: None, is_unrecorded: false, ended_at }
     }
 
     /// The pieces in words: a slice by the instants it lies between, a gap in brackets.
@@ -146,6 +155,16 @@ mod tests {
         let bounds = Bounds { after: at(1, None), up_to: at(30, None) };
         let slices = [slice(at(1, None), at(20, None), Some(21)), slice(at(3, Some(1)), at(9, Some(2)), Some(10))];
         assert_eq!(told(&bounds, &slices, IdType::BigInt), ["1-20", "3/1-9/2", "[20-30]"]);
+    }
+
+    #[test]
+    fn rows_that_an_unrecorded_turn_gave_back_are_in_the_slice_of_the_turn_that_passed_them() {
+        let unrecorded = RecordedSlice { is_unrecorded: true, ..slice(at(1, None), at(5, Some(1)), Some(6)) };
+        let bounds = Bounds { after: at(1, None), up_to: at(20, None) };
+        let passed = slice(at(1, None), at(20, None), Some(21));
+        assert_eq!(told(&bounds, &[unrecorded.clone(), passed], IdType::BigInt), ["1-20"]);
+        let later = slice(at(5, Some(1)), at(20, None), Some(21));
+        assert_eq!(told(&bounds, &[unrecorded, later], IdType::BigInt), ["1-5/1", "5/1-20"], "it has passed them");
     }
 
     #[test]

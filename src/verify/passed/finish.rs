@@ -1,7 +1,5 @@
 //! What follows for the whole from what was found.
 
-use std::time::Duration;
-
 use super::Work;
 use crate::verify::decide::{Kind, Known};
 use crate::verify::report::Report;
@@ -33,7 +31,7 @@ impl Work<'_> {
         if unrecorded > 0 {
             report.notes.push(format!(
                 "no turn has recorded that it passed {unrecorded} of the rows that are not_delivered: the position was moved over them, \
-                 or a replica of an older version or with another [audit] has passed them"
+                 or a replica of an older version has passed them"
             ));
         }
         if pruned > 0 {
@@ -66,36 +64,6 @@ impl Work<'_> {
             "{}: nothing could be compared: {rows} rows from {} on were passed, and {}",
             self.report.name, self.report.since, first.why
         );
-        let fix = match self.subject.keep {
-            None => {
-                "Write [audit] keep = \"7d\", for example: what is passed from then on can be compared for so long. Without it a range \
-                 of the last hour can: --since 1h."
-                    .to_owned()
-            }
-            Some(keep) => {
-                format!("Compare a range of the last {}, or of what is passed from now on (--since).", printed(keep))
-            }
-        };
-        Err(Problem::new(what, fix))
-    }
-}
-
-/// As it is written in the configuration.
-fn printed(duration: Duration) -> String {
-    let seconds = duration.as_secs();
-    let units = [("d", 86_400), ("h", 3_600), ("m", 60)];
-    let unit = units.into_iter().find(|(_, length)| seconds.is_multiple_of(*length));
-    unit.map_or_else(|| format!("{seconds}s"), |(unit, length)| format!("{}{unit}", seconds / length))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn durations_are_printed_as_they_are_written() {
-        for (seconds, text) in [(604_800, "7d"), (3_600, "1h"), (5_400, "90m"), (3_601, "3601s")] {
-            assert_eq!(printed(Duration::from_secs(seconds)), text);
-        }
+        Err(Problem::new(what, first.fix.clone()))
     }
 }

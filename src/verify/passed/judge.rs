@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 
 use super::{Gone, Missing, Work};
-use crate::audit::element;
 use crate::database::Session;
 use crate::position::Timestamp;
 use crate::verify::Error;
@@ -103,16 +102,7 @@ impl Work<'_> {
 
 /// Whether a row was passed at another place, where it is no more: its `created_at` or its shard has changed since.
 fn is_moved(gone: &mut [(usize, Gone)], id: &str) -> bool {
-    let element = element(id);
-    let was = |gone: &Gone| gone.difference.as_ref().is_some_and(|difference| difference.is_gone(element));
-    let Some((_, gone)) = gone.iter_mut().find(|(_, gone)| was(gone)) else { return false };
-    match gone.ids.iter().position(|other| other == id) {
-        Some(at) => {
-            gone.ids.swap_remove(at);
-        }
-        None => gone.unnamed = gone.unnamed.saturating_sub(1),
-    }
-    true
+    gone.iter_mut().any(|(_, gone)| gone.take_out(id))
 }
 
 /// Those of these ids whose letters the sink has accepted.

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{Gone, gone};
+use super::{Gone, gone, letters};
 use crate::audit::{self, Comparison, Difference, Sums, element};
 use crate::database::{Error, Session};
 use crate::late::LateRow;
@@ -36,6 +36,19 @@ pub(super) enum Verdict {
 }
 
 impl Verdict {
+    /// Without rows that the slice has, and the table, too: those of letters, which were left out of the table's sums.
+    fn without(self, letters: &[&str]) -> Self {
+        match self {
+            Self::Differs { missing, mut gone } => {
+                for id in letters {
+                    gone.take_out(id);
+                }
+                Self::Differs { missing, gone }
+            }
+            other @ (Self::Equal | Self::Unclear { .. }) => other,
+        }
+    }
+
     /// With rows that no slice has for a reason that is asked for each by itself.
     fn and_missing(self, rows: Vec<LateRow>) -> Self {
         match self {
@@ -58,6 +71,8 @@ struct Reading {
     rows: u64,
     /// The smallest and the largest id, where ids are numbers.
     ids: Option<(i64, i64)>,
+    /// Those of its rows that are not in the sums.
+    aside: HashSet<String>,
 }
 
 impl Reading {
@@ -115,7 +130,9 @@ async fn read(
     }
     let see = |row: PlacedRow<'_>| {
         reading.rows += u64::from(wanted.has(row.created_at));
-        if !without.contains(row.id) {
+        if without.contains(row.id) {
+            reading.aside.insert(row.id.to_owned());
+        } else {
             reading.sums.add(element(row.id));
         }
         if are_numbers {
@@ -162,22 +179,29 @@ async fn too_many(
     }
     // First what is to come late: where that is over already, the row has a letter.
     let to_come = to_come::between(session, shape, side.cursor, side.bounds).await?;
-    let mut late = late_letters(session, side).await?;
-    late.extend(to_come.iter().filter_map(|row| row.position.id.clone()));
-    if late.is_empty() {
+    let letters = late_letters(session, side).await?;
+    let waiting: HashSet<String> = to_come.iter().filter_map(|row| row.position.id.clone()).collect();
+    let aside: HashSet<String> = letters.iter().chain(&waiting).cloned().collect();
+    if aside.is_empty() {
         return Ok(None);
     }
-    let reading = read(session, shape, side.bounds, wanted, &late).await?;
-    let verdict = match audit::compare(side.delivered, &reading.sums) {
-        Comparison::Equal => Some(Verdict::Equal),
-        Comparison::Differs(difference) => differs(session, shape, side, (difference, reading.ids)).await?,
-        Comparison::TooMany => None,
+    let Reading { sums, ids, aside: mut there, .. } = read(session, shape, side.bounds, wanted, &aside).await?;
+    // No slice has what is to come. Of an id that has two letters the first counts.
+    let is_there = |id: &&str| !waiting.contains(*id) && there.remove(*id);
+    let letters: Vec<&str> = letters.iter().map(String::as_str).filter(is_there).collect();
+    let verdict = match letters::compared(side.delivered, sums, &letters) {
+        (Comparison::Equal, _) => Some(Verdict::Equal),
+        (Comparison::Differs(difference), taken) => {
+            let verdict = differs(session, shape, side, (difference, ids)).await?;
+            verdict.map(|verdict| verdict.without(&letters[taken..]))
+        }
+        (Comparison::TooMany, _) => None,
     };
     Ok(verdict.map(|verdict| verdict.and_missing(to_come)))
 }
 
-/// The ids of rows that came late, whatever has become of their letters.
-async fn late_letters(session: &Session, Side { cursor, bounds, .. }: Side<'_>) -> Result<HashSet<String>, Error> {
+/// The ids of rows that came late, whatever has become of their letters, in the order in which they were found.
+async fn late_letters(session: &Session, Side { cursor, bounds, .. }: Side<'_>) -> Result<Vec<String>, Error> {
     let (since, until) = (bounds.after.created_at, bounds.up_to.created_at);
     let rows = session.query(include_str!("../sql/late_letters.sql"), &[&cursor, &since, &until]).await?;
     Ok(rows.iter().map(|row| row.try_get(0)).collect::<Result<_, tokio_postgres::Error>>()?)

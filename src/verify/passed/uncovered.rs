@@ -4,10 +4,11 @@
 //! else explains them. Of others it is said how many they are, and why they were not compared.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::coverage::Gap;
-use super::{Missing, Recordings, WAY, Work};
+use super::reason::Reason;
+use super::{Missing, WAY, Work};
+use crate::audit::LAST_COMPARISON;
 use crate::cursor::audit_slices::{self, RecordedSlice};
 use crate::position::Timestamp;
 use crate::source::range::{self, Bounds, PlacedRow};
@@ -16,8 +17,6 @@ use crate::verify::Error;
 use crate::verify::operations::{Row, Said, parts};
 use crate::verify::report::LeftOut;
 
-/// Slices are compared for the last time so long after their end, and stay until then, if they are not kept for longer.
-const COMPARED: Duration = Duration::from_secs(3_600);
 /// So many rows are looked at by themselves, at most.
 const MOST: usize = 100_000;
 
@@ -31,19 +30,27 @@ impl Work<'_> {
         now: Timestamp,
     ) -> Result<(), Error> {
         let (subject, cursor) = (self.subject, self.subject.cursor(part));
-        let oldest = now.minus(subject.keep.unwrap_or(COMPARED));
+        let oldest = now.minus(subject.keep.unwrap_or(LAST_COMPARISON));
         let is_other = others.iter().any(|slice| gap.meets(slice));
-        let is_unrecorded = match gap.would_be_recorded(oldest) {
-            Some(would_be) => would_be,
+        let (would_be_recorded, is_unrecorded) = match gap.before {
+            Some(slice) => (gap.would_be_recorded(oldest).unwrap_or(false), slice.is_unrecorded),
             None => {
                 let last = audit_slices::last_before(self.session, cursor, gap.bounds.after.created_at).await?;
-                last.is_some_and(|at| at > oldest)
+                last.map_or((false, false), |(at, is_unrecorded)| (at > oldest, is_unrecorded))
             }
         };
-        if is_unrecorded && !is_other {
+        if would_be_recorded && !is_unrecorded && !is_other {
             return self.unrecorded((part, shape), &gap.bounds).await;
         }
         let (_, shard) = parts(cursor);
+        let ended = self.history.record_end(shard).filter(|end| gap.bounds.after.created_at < end.place);
+        let reason = match ended {
+            _ if is_other => Reason::Other,
+            _ if would_be_recorded => Reason::Unrecorded,
+            _ if gap.bounds.up_to.created_at < oldest => Reason::Old(subject.keep),
+            Some(end) => Reason::Ended(end),
+            None => Reason::Unknown,
+        };
         let (wanted, history, known) = (self.range, &self.history, &mut self.report.known);
         let (mut rows, mut unexplained) = (0, 0);
         let see = |row: PlacedRow<'_>| {
@@ -60,11 +67,21 @@ impl Work<'_> {
         range::each(self.session, shape, &gap.bounds, WAY, see).await?;
         self.report.table += rows;
         if unexplained > 0 {
-            let (cursor, Bounds { after, up_to }) = (cursor.to_owned(), gap.bounds.clone());
-            let why = subject.why(is_other, up_to.created_at < oldest);
-            self.passed.left_out.push(LeftOut { cursor, after, up_to, rows: unexplained, why });
+            self.leave_out(cursor, &gap.bounds, unexplained, reason);
         }
         Ok(())
+    }
+
+    /// Counts rows that cannot be compared, with those before them if the reason is the same.
+    fn leave_out(&mut self, cursor: &str, bounds: &Bounds, rows: u64, reason: Reason) {
+        let (why, fix) = (reason.why(), reason.fix());
+        let Bounds { after, up_to } = bounds.clone();
+        match self.passed.left_out.last_mut() {
+            Some(last) if last.cursor == cursor && last.up_to == after && last.why == why => {
+                (last.up_to, last.rows) = (up_to, last.rows + rows);
+            }
+            _ => self.passed.left_out.push(LeftOut { cursor: cursor.to_owned(), after, up_to, rows, why, fix }),
+        }
     }
 
     /// Rows that the cursor has passed, and of which no turn has recorded that.
@@ -84,22 +101,5 @@ impl Work<'_> {
         self.report.complete &= rows == self.missing.len() - before;
         self.saw(rows as u64);
         Ok(())
-    }
-}
-
-impl Recordings {
-    /// Why nothing is recorded of some rows.
-    fn why(&self, is_other: bool, is_old: bool) -> String {
-        match self.keep {
-            _ if is_other => "what was recorded then is of another table, order, filter or number of shards".to_owned(),
-            Some(_) if is_old => "what was recorded then is older than [audit] keep, and deleted".to_owned(),
-            None if is_old => {
-                "what was recorded then is deleted an hour later, because [audit] keep is not set".to_owned()
-            }
-            Some(_) | None => {
-                "nothing is recorded of then: by an older version or with another [audit], or a move back or an adoption has ended it"
-                    .to_owned()
-            }
-        }
     }
 }

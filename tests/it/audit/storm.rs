@@ -6,7 +6,7 @@ use std::time::Duration;
 use outbox_testkit::bookings::{Load, Table, Writers};
 use rustix::process::Signal;
 
-use super::{LOOKS, let_slices_be_due, let_slices_end, run};
+use super::{LOOKS, is_open, let_slices_be_due, let_slices_end, run};
 use crate::support::{PATIENCE, Process, broker, database, eventually, kafka_relay, late_marks, toml, unique};
 
 /// How often a replica is killed.
@@ -35,11 +35,9 @@ async fn storm_with_kills_loses_no_row_and_takes_none_for_late_that_was_delivere
     };
     // The first turn passes rows that are in no slice: it begins before every row.
     let plain = "INSERT INTO public.bookings (customer, region, phone, payload) VALUES ('c', 'eu', '1', 'p')";
-    let open = "SELECT count(audit) FROM outbox.cursor";
-    let is_open = async || owner.query_one(open, &[]).await.unwrap().get::<_, i64>(0) == 1;
     eventually(PATIENCE, async || {
         run(&owner, plain).await;
-        is_open().await
+        is_open(&owner).await
     })
     .await;
     let writers = Writers::start(&database.url("app"), load).await.unwrap();
@@ -65,7 +63,7 @@ async fn storm_with_kills_loses_no_row_and_takes_none_for_late_that_was_delivere
     eventually(PATIENCE, async || {
         let_slices_end(&owner).await;
         run(&owner, plain).await;
-        !is_open().await
+        !is_open(&owner).await
     })
     .await;
     let wanted: BTreeSet<String> =

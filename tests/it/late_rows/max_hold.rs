@@ -7,8 +7,10 @@ use outbox_testkit::bookings::{self, Load, Table, Writers};
 use rustix::process::Signal;
 use tokio_postgres::Client;
 
+use super::sinks::accepted;
 use super::{OWN, SWEPT, late_rows, prints, run, swept};
-use crate::support::outside::{finding, get, json, listener, marked, stdout_relay};
+use crate::support::outside::{finding, get, halted, json, listener, marked, stdout_relay};
+use crate::support::receiver::Receiver;
 use crate::support::{
     CLOCK, Database, NOW, PATIENCE, Process, bookings, broker, database, eventually, kafka_relay, late_marks,
     outbox_relay, toml, unique,
@@ -162,6 +164,36 @@ async fn storm_of_long_transactions_that_are_passed_over_loses_no_row() {
     let both: Vec<_> = marks.iter().filter(|(_, marks)| marks.len() > 1).map(|(id, _)| id).collect();
     assert!(late > 0, "no transaction of the storm was passed over");
     assert_eq!(both, Vec::<&String>::new(), "delivered, and late after that");
+}
+
+// Guarantee: late.max-hold
+#[tokio::test(flavor = "multi_thread")]
+async fn adoption_while_a_transaction_is_passed_over_loses_none_of_its_rows() {
+    let (database, before, after) = (database().await, Receiver::start(), Receiver::start());
+    let owner = swept(&database).await;
+    let text = |receiver: &Receiver| toml(&database, "relay_stats", None, &receiver.relay("r", "max_hold = \"1s\""));
+    let mut process = Process::spawn(&text(&before), &["run"]);
+    let (writer, other) = (database.connect("app").await, database.connect("app").await);
+    run(&writer, &format!("BEGIN; {INSERT}")).await;
+    run(&other, INSERT).await;
+    eventually(PATIENCE * 2, async || accepted(&before) == ["2"]).await;
+    let advanced = "SELECT count(*) FROM outbox.cursor WHERE position_id = '2' AND snapshot IS NOT NULL";
+    eventually(PATIENCE, async || owner.query_one(advanced, &[]).await.unwrap().get::<_, i64>(0) == 1).await;
+    process.signal(Signal::TERM);
+    process.wait().await;
+
+    let again = Process::spawn(&text(&after), &["run"]);
+    run(&other, INSERT).await;
+    let (_, error) = halted(&owner, "r").await;
+    assert_eq!(error["code"], "identity_changed", "{error}");
+    let adopt = ["cursor", "adopt", "r", "--yes", "--timeout", "20s"];
+    let (code, out, log) = outbox_relay(&text(&after), &adopt).await;
+    assert_eq!(code, Some(0), "{out}{log}");
+    eventually(PATIENCE * 2, async || accepted(&after) == ["3"]).await;
+    run(&writer, "COMMIT").await;
+    eventually(PATIENCE * 2, async || accepted(&after).len() == 2).await;
+    assert_eq!(accepted(&after), ["3", "1*"], "{}", again.log());
+    assert_eq!(late_rows(&owner).await, 1);
 }
 
 // Guarantee: late.max-hold

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::support::outside::{fixed, halted, printed, stdout_relay};
 use crate::support::{PATIENCE, Process, database, eventually, outbox_relay, toml};
 
 fn relay(key: &str) -> String {
@@ -75,4 +76,40 @@ async fn every_row_belongs_to_one_shard_one_without_a_key_to_the_first() {
     // A row is printed before the cursor moves behind it.
     let moved = "SELECT position_id IS NOT NULL FROM outbox.cursor WHERE name = 'r#0'";
     eventually(PATIENCE, async || owner.query_one(moved, &[]).await.unwrap().get(0)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn shard_key_that_vanishes_while_it_runs_halts_its_relay_alone_until_it_is_back() {
+    let database = database().await;
+    let owner = database.connect("postgres").await;
+    owner
+        .batch_execute(
+            "CREATE TABLE bookings (id bigint PRIMARY KEY, created_at timestamptz NOT NULL DEFAULT clock_timestamp(), key text); \
+             CREATE INDEX ON bookings (created_at, id); GRANT SELECT ON bookings TO relay; INSERT INTO bookings VALUES (1)",
+        )
+        .await
+        .unwrap();
+    let index = async || {
+        let owners = toml(&database, "postgres", None, &relay("key"));
+        let (code, _, log) = outbox_relay(&owners, &["migrate", "up", "--indexes"]).await;
+        assert_eq!(code, Some(0), "{log}");
+    };
+    index().await;
+    // Both read the one table by the same looks.
+    let relays = format!("{}{}", relay("key"), stdout_relay("plain", ""));
+    let process = Process::spawn(&toml(&database, "relay", None, &relays), &["run"]);
+    for name in ["r", "plain"] {
+        eventually(PATIENCE * 2, async || printed(&process, name) == ["1"]).await;
+    }
+    owner.batch_execute("ALTER TABLE bookings DROP COLUMN key").await.unwrap();
+    owner.batch_execute("INSERT INTO bookings VALUES (2)").await.unwrap();
+    for cursor in ["r#0", "r#1"] {
+        let (_, error) = halted(&owner, cursor).await;
+        assert_eq!((&error["class"], &error["code"]), (&"fatal".into(), &"shard_key_missing".into()), "{error}");
+    }
+    eventually(PATIENCE, async || printed(&process, "plain") == ["1", "2"]).await;
+    owner.batch_execute("ALTER TABLE bookings ADD COLUMN key text").await.unwrap();
+    index().await;
+    eventually(PATIENCE * 2, async || printed(&process, "r") == ["1", "2"]).await;
+    fixed(&owner, "r#0").await;
 }

@@ -2,8 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use tokio_postgres::Client;
+
 use super::{Delivered, delivered_after, differences, pass_over, put, verify, with};
-use crate::support::{CLOCK, bookings, broker, database, kafka_relay, outbox_relay, toml, unique};
+use crate::support::{
+    CLOCK, Database, PATIENCE, Record, bookings, broker, database, eventually, ids, kafka_relay, outbox_relay, records,
+    toml, unique,
+};
 
 /// Twenty rows, each of a key of its own.
 const BOOK: &str = "INSERT INTO bookings (customer, payload) SELECT 'k' || n, '{}' FROM generate_series(1, 20) AS n";
@@ -89,6 +94,84 @@ async fn move_back_of_one_shard_excuses_no_second_record_of_another() {
     assert_eq!((code, differences(&document)), (Some(3), vec![format!("twice {other}")]), "{document}{log}");
 }
 
+/// A topic of one partition, and the configuration of a role for so many shards.
+struct Resharded {
+    owner: Client,
+    topic: String,
+    database: Database,
+    servers: String,
+}
+
+impl Resharded {
+    async fn new() -> Self {
+        let (database, servers, topic) = (database().await, broker().await.bootstrap_servers(), unique("resharded"));
+        broker().await.create_topic(&topic, 1, &[]).await.unwrap();
+        let owner = bookings(&database, CLOCK).await;
+        let index = format!("CREATE INDEX ON bookings (({}), created_at, id)", number("customer", 2));
+        owner.batch_execute(&index).await.unwrap();
+        Self { owner, topic, database, servers }
+    }
+
+    fn text(&self, role: &str, shards: u32) -> String {
+        let relay = kafka_relay("events", &self.topic, &format!("shards = {shards}"));
+        toml(&self.database, role, Some(&self.servers), &relay)
+    }
+
+    async fn reshard(&self, shards: u32) {
+        let (code, out, log) = outbox_relay(&self.text("postgres", shards), &["cursor", "reshard", "events"]).await;
+        assert_eq!(code, Some(0), "{out}{log}");
+    }
+
+    /// Twenty rows more, delivered by so many shards.
+    async fn deliver(&self, shards: u32) {
+        self.owner.batch_execute(BOOK).await.unwrap();
+        super::drain(&self.text("relay", shards)).await;
+    }
+
+    /// Whether the partition has rows of two shards in another order than their own.
+    async fn is_mixed(&self) -> bool {
+        let ids = ids(&self.servers, &self.topic).await;
+        !ids.iter().map(|id| id.parse::<u32>().unwrap()).is_sorted()
+    }
+}
+
+// Guarantee: verify.order
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_of_two_shards_in_one_partition_are_in_order_after_a_reshard_to_one_cursor() {
+    let stage = Resharded::new().await;
+    let mut mixed = 0;
+    while mixed < 40 || !stage.is_mixed().await {
+        stage.deliver(2).await;
+        mixed += 20;
+        assert!(mixed < 400, "the shards take turns row by row");
+    }
+    stage.reshard(1).await;
+    stage.deliver(1).await;
+    let text = stage.text("relay", 1);
+    let (code, document, log) = verify(&text, &["events"]).await;
+    assert_eq!((code, &document["counts"]), (Some(0), &serde_json::json!({})), "{document}{log}");
+
+    // What is out of order is named all the same: rows of one key of before, of the partition of after, and of both.
+    let (copy, mut records) = (unique("copy"), records(&stage.servers, &stage.topic).await);
+    broker().await.create_topic(&copy, 1, &[]).await.unwrap();
+    let at = |records: &[Record], id: u32| records.iter().position(|record| record.id() == id.to_string()).unwrap();
+    let (second, same_key) = (at(&records, 2), at(&records, 22));
+    records.swap(second, same_key);
+    let last = mixed + 20;
+    let (before_last, end) = (at(&records, last - 1), at(&records, last));
+    records.swap(before_last, end);
+    let first = records.remove(at(&records, 1));
+    records.push(first);
+    // What is made sooner after the reshard may be the former cursors', by clocks that differ.
+    let over = "SELECT clock_timestamp() > max(at) + interval '1 second' FROM outbox.operation \
+                WHERE verb = 'cursor reshard'";
+    eventually(PATIENCE, async || stage.owner.query_one(over, &[]).await.unwrap().get(0)).await;
+    put(&copy, &records).await;
+    let (code, document, log) = verify(&text.replace(&stage.topic, &copy), &["events"]).await;
+    let expected = ["out_of_order 1".to_owned(), "out_of_order 2".to_owned(), format!("out_of_order {}", last - 1)];
+    assert_eq!((code, differences(&document)), (Some(3), expected.to_vec()), "{document}{log}");
+}
+
 // Guarantee: verify.explained
 #[tokio::test(flavor = "multi_thread")]
 async fn letter_of_a_shard_that_a_reshard_has_ended_explains_its_row() {
@@ -116,9 +199,7 @@ async fn letter_of_a_shard_that_a_reshard_has_ended_explains_its_row() {
     owner.batch_execute("UPDATE outbox.operation SET detail = detail - 'rows'").await.unwrap();
     let (code, out, log) = outbox_relay(&text("postgres", 1), &["cursor", "reshard", "events"]).await;
     assert_eq!(code, Some(0), "{out}{log}");
-    let (_, document, log) = verify(&text("relay", 1), &["events"]).await;
-    // One partition has what two shards published, in the order of each.
-    let kinds: Vec<_> = document["counts"].as_object().unwrap().keys().filter(|kind| *kind != "out_of_order").collect();
-    assert!(kinds.is_empty(), "{document}{log}");
+    let (code, document, log) = verify(&text("relay", 1), &["events"]).await;
+    assert_eq!((code, &document["counts"]), (Some(0), &serde_json::json!({})), "{document}{log}");
     assert_eq!(document["explained"], serde_json::json!({ "discarded": 1 }));
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::audit::{Move, Recorded, element};
 use crate::cursor::ahead::Beyond;
 use crate::cursor::{self, Advance, Commit, LockedCursor, Reservation, Reserved};
 use crate::database::Error;
@@ -38,6 +39,7 @@ impl Turn<'_> {
         let begun = Instant::now();
         let token = format!("{:032x}", fastrand::u128(..));
         let (shape, unjudged) = (Arc::clone(&self.ready.shape), self.unjudged(&cursor, flight.opened));
+        let recorded = self.unrecorded(&cursor, &flight);
         let advance = Advance {
             park: None,
             parked: None,
@@ -47,7 +49,7 @@ impl Turn<'_> {
             snapshot: flight.opened.map(|opened| opened.snapshot.as_str()),
             sweep: self.ready.shape.sweep,
             late: self.late_letters(flight.opened),
-            audit: None,
+            audit: Some(&recorded),
             relations: unjudged.as_ref().map_or((shape.root, &shape.descendants), |(root, known)| (*root, known)),
             seek_applied: cursor.seek_applied,
             identity: &self.ready.identity,
@@ -67,6 +69,15 @@ impl Turn<'_> {
         self.timings.advance = begun.elapsed();
         self.recorded_late(flight.opened);
         Ok(reserved)
+    }
+
+    /// Which of the rows are sent is known only later, so that none is recorded: it is said that this turn has passed them.
+    fn unrecorded(&self, cursor: &LockedCursor, flight: &Flight<'_>) -> Recorded {
+        let open = cursor.audit.clone();
+        let Some(to) = flight.end else { return Recorded { open, ..Recorded::default() } };
+        let (from, reads) = (cursor.position.as_ref(), element(&self.ready.shape.reads()));
+        let (rows, now) = (flight.rows.len(), self.sighting.horizon.observed_at);
+        Recorded::of(open, Move { from, to, reads, passed: None, rows, now })
     }
 
     /// The commit was not answered: nothing is sent unless it took place, and nobody else has the cursor.

@@ -183,8 +183,9 @@ impl Turn<'_> {
         let sums = if self.ready.audits() { relayed.sums(passed) } else { None };
         let now = self.sighting.horizon.observed_at;
         let (from, reads) = (cursor.position.as_ref(), element(&self.ready.shape.reads()));
+        let rows = passed + relayed.withheld.passed(passed);
         end.map_or_else(Recorded::default, |to| {
-            Recorded::of(cursor.audit.clone(), Move { from, to, reads, passed: sums.as_ref(), now })
+            Recorded::of(cursor.audit.clone(), Move { from, to, reads, passed: sums.as_ref(), rows, now })
         })
     }
 

@@ -6,6 +6,7 @@ use super::Turn;
 use crate::cursor::LockedCursor;
 use crate::cursor::turn_progress::TurnFacts;
 use crate::late::Opened;
+use crate::pace;
 use crate::relay::OnPoison;
 use crate::relay::stream::outcome::TurnError;
 use crate::relay::stream::progress_writer::ProgressWriter;
@@ -66,7 +67,7 @@ impl Turn<'_> {
             publication.finish();
             return Ok(Relayed::late(opened));
         }
-        let writer = self.progress_writer(cursor, opened.as_ref());
+        let (writer, enough) = (self.progress_writer(cursor, opened.as_ref()), self.enough(opened.as_ref(), most));
         let (mut kept, mut learned) = (Kept::new(ready.audits()), self.learned);
         let mut parked = self.passing(Some(wanted).filter(|wanted| *wanted < least)).refusing(most_refused);
         let (mut fetched, mut fetch_time, mut tail) = (None, Duration::ZERO, Duration::ZERO);
@@ -78,13 +79,13 @@ impl Turn<'_> {
                     learned.sizes = fetched.sizes;
                 }
                 // Of what was read only so many rows are published: where the turn will end is not known.
-                if wanted >= least && most_refused == 0 {
+                if wanted >= least && most_refused == 0 && enough.is_none() {
                     chain.ahead = read_ahead::read_on(self.engine, ready, learned, fetched, next.max(least));
                 }
             }
             fetched = Some(outcome);
         };
-        let publishing = async { tail = send(&mut publication, &mut kept, &mut parked, rows, writer).await };
+        let publishing = async { tail = send(&mut publication, &mut kept, &mut parked, (rows, enough), writer).await };
         let cut = tokio::select! {
             biased;
             () = closed.cancelled() => return Err(self.lock_lost(publication.acknowledged())),
@@ -146,6 +147,13 @@ impl Turn<'_> {
         let plain = self.parked.keys.is_empty() && self.ready.records_progress();
         let recorded = opened.filter(|opened| opened.late.is_empty() && plain)?;
         Some(ProgressWriter::new(self.engine, self.facts(cursor), recorded.snapshot.clone()))
+    }
+
+    /// After how many rows a turn ends that has late rows and has grown, so that it might take up to `most`: it records no progress, and all
+    /// of its rows would come again if it did not advance.
+    fn enough(&self, opened: Option<&Opened>, most: usize) -> Option<usize> {
+        let enough = pace::most_rows(self.ready.config.turn.rows, self.learned.growth, false);
+        opened.filter(|opened| !opened.late.is_empty()).map(|_| enough).filter(|enough| *enough < most)
     }
 
     /// What this turn records of its progress beside the rows, as its advance will.
@@ -226,7 +234,7 @@ async fn send(
     publication: &mut Publication<'_>,
     kept: &mut Kept,
     parked: &mut Parked<'_>,
-    mut rows: Rows,
+    (mut rows, enough): (Rows, Option<usize>),
     mut writer: Option<ProgressWriter>,
 ) -> Duration {
     while let Some((batch, room)) = rows.next().await {
@@ -237,7 +245,8 @@ async fn send(
         }
         // Kept before it is pushed: a push that is cut half-way has published rows of it.
         let batch = kept.keep(batch);
-        if publication.push(batch).await == Flow::Stop || parked.is_full() {
+        let stops = publication.push(batch).await == Flow::Stop;
+        if stops || parked.is_full() || enough.is_some_and(|enough| kept.rows() >= enough) {
             // Nothing more is read, but what was pushed before the stop is on its way and counts when it arrives.
             rows.close();
             break;

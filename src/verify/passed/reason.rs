@@ -1,0 +1,119 @@
+//! Why nothing is recorded of rows that a cursor has passed, and what to do about it. Pure.
+
+use std::time::Duration;
+
+use crate::audit::LAST_COMPARISON;
+use crate::verify::operations::RecordEnd;
+
+/// A range that a comparison can begin with while the slices of an hour ago are being deleted.
+const SURELY_KEPT: Duration = Duration::from_secs(LAST_COMPARISON.as_secs() - 300);
+
+/// See the module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reason {
+    /// What is recorded of then is of another table, order, filter or number of shards.
+    Other,
+    /// Replicas have passed them that record nothing.
+    Unrecorded,
+    /// It is older than what is kept: for so long, or for an hour.
+    Old(Option<Duration>),
+    /// An operation has ended what was recorded before.
+    Ended(RecordEnd),
+    /// That is not known.
+    Unknown,
+}
+
+impl Reason {
+    /// The reason, in words.
+    pub(super) fn why(self) -> String {
+        match self {
+            Self::Other => "what was recorded then is of another table, order, filter or number of shards".to_owned(),
+            Self::Unrecorded => {
+                "a replica with another [audit], or under at_most_once, passed them and recorded nothing".to_owned()
+            }
+            Self::Old(Some(_)) => "what was recorded then is older than [audit] keep, and deleted".to_owned(),
+            Self::Old(None) => {
+                "what was recorded then was kept for an hour, because [audit] keep is not set".to_owned()
+            }
+            Self::Ended(RecordEnd { what, .. }) => format!("{what} has ended what was recorded before"),
+            Self::Unknown => "nothing is recorded of then: by an older version, or with another [audit]".to_owned(),
+        }
+    }
+
+    /// What can be done.
+    pub(super) fn fix(self) -> String {
+        match self {
+            Self::Other => {
+                "Compare rows that were passed after the change (--since). After a change of `where` alone, the configuration before it \
+                 still compares those that were passed with it."
+                    .to_owned()
+            }
+            Self::Unrecorded => {
+                "Give all replicas of the relay the same [audit] and guarantee; compare rows that are passed from then on (--since)."
+                    .to_owned()
+            }
+            Self::Old(Some(keep)) => {
+                format!("Compare a range of the last {}, or of what is passed from now on (--since).", printed(keep))
+            }
+            Self::Old(None) => {
+                format!(
+                    "Write [audit] keep = \"7d\", for example: what is passed from then on can be compared for so long. Without it a range \
+                     of less than the last hour can: --since {}.",
+                    printed(SURELY_KEPT)
+                )
+            }
+            Self::Ended(RecordEnd { place, .. }) => {
+                format!("Compare rows from there on: --since {place}. Those before cannot be compared any more.")
+            }
+            Self::Unknown => {
+                "Compare what is passed from now on (--since). Write [audit] keep = \"7d\", for example, to compare it for so long."
+                    .to_owned()
+            }
+        }
+    }
+}
+
+/// As it is written in the configuration.
+fn printed(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    let units = [("d", 86_400), ("h", 3_600), ("m", 60)];
+    let unit = units.into_iter().find(|(_, length)| seconds.is_multiple_of(*length));
+    unit.map_or_else(|| format!("{seconds}s"), |(unit, length)| format!("{}{unit}", seconds / length))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::position::Timestamp;
+
+    #[test]
+    fn durations_are_printed_as_they_are_written() {
+        for (seconds, text) in [(604_800, "7d"), (3_600, "1h"), (5_400, "90m"), (3_601, "3601s")] {
+            assert_eq!(printed(Duration::from_secs(seconds)), text);
+        }
+    }
+
+    // Guarantee: verify.left-out
+    #[test]
+    fn each_reason_has_a_fix_of_its_own() {
+        let place = Timestamp::parse_rfc3339("2026-11-28T08:00:00Z").expect("valid");
+        let reasons = [
+            Reason::Other,
+            Reason::Unrecorded,
+            Reason::Old(Some(Duration::from_secs(86_400))),
+            Reason::Old(None),
+            Reason::Ended(RecordEnd { what: "a `cursor adopt`", place }),
+            Reason::Unknown,
+        ];
+        for (n, one) in reasons.iter().enumerate() {
+            for other in &reasons[n + 1..] {
+                assert!(one.why() != other.why() && one.fix() != other.fix(), "{one:?} {other:?}");
+            }
+        }
+        let ended = reasons[4];
+        assert_eq!(ended.why(), "a `cursor adopt` has ended what was recorded before");
+        let (fix, deleted) = (ended.fix(), Reason::Old(None).fix());
+        assert!(fix.contains("--since 2026-11-28T08:00:00.000000Z") && !fix.contains("keep"), "{fix}");
+        assert!(deleted.contains("Write [audit] keep") && deleted.ends_with("--since 55m."), "{deleted}");
+    }
+}
