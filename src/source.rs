@@ -7,6 +7,7 @@ use crate::database::quote_ident;
 
 pub mod action_query;
 mod away;
+pub mod cast;
 pub mod certainty;
 pub mod family;
 pub mod fetch;

@@ -6,7 +6,7 @@ use tokio_postgres::types::ToSql;
 use super::change::Adoption;
 use super::control::note;
 use crate::database::Error;
-use crate::position::Position;
+use crate::position::{Position, Timestamp};
 
 /// Its number is above every change so far and above the last one carried out.
 const ORDER: &str = include_str!("sql/order.sql");
@@ -16,6 +16,8 @@ pub(super) const UNHALT: &str = include_str!("sql/order_unhalt.sql");
 
 /// Replicas of an older version note it by its older name.
 const OUTCOME: &str = include_str!("sql/order_outcome.sql");
+
+const MOVED_TO: &str = include_str!("sql/order_moved_to.sql");
 
 /// A change to be written.
 #[derive(Clone, Debug, Default)]
@@ -88,4 +90,12 @@ pub async fn fate(client: &Client, name: &str, number: i64) -> Result<Fate, Erro
         (true, Some(false)) => Fate::Stayed,
         (true, None) => Fate::Replaced,
     })
+}
+
+/// Whether an operator's change has left a cursor at this instant.
+///
+/// # Errors
+/// The database's.
+pub async fn has_moved_to(client: &Client, instant: Timestamp) -> Result<bool, Error> {
+    Ok(client.query_one(MOVED_TO, &[&instant]).await?.try_get(0)?)
 }

@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::database::Error;
+
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -36,6 +38,16 @@ impl Finding {
     #[must_use]
     pub fn new(level: Level, code: &'static str, message: impl Into<String>) -> Self {
         Self { relay: String::new(), code, level, message: message.into(), fix_sql: None, fix_setting: None }
+    }
+
+    /// That PostgreSQL refused a query, with what to do about it; a hint to ask `check` is none here.
+    #[must_use]
+    pub fn database(error: &Error) -> Self {
+        let finding = Self::new(Level::Error, "database", error.to_string());
+        match error.fix() {
+            fix if fix.contains("outbox-relay check") => finding,
+            fix => finding.setting(fix),
+        }
     }
 
     /// With the SQL that fixes it.

@@ -18,7 +18,7 @@ pub struct Guard {
     pub name: String,
     /// The relation that it is a partition of; 0 when it is none.
     pub parent: u32,
-    /// The last trigger that could change the column before a row is stored.
+    /// The last trigger that could change the column before a row is stored; the wanted one also where it is disabled.
     pub last: Option<String>,
     /// That trigger is the wanted one, and runs on every way to change the column.
     pub fits: bool,
@@ -29,6 +29,8 @@ pub struct Guard {
     /// Some trigger runs before a row is updated: one that is bound to `UPDATE OF` the column sleeps when it changes the
     /// column in an update of others.
     pub update_trigger: bool,
+    /// The last trigger is disabled: it runs in no session.
+    pub disabled: bool,
 }
 
 /// A trigger that is wanted.
@@ -138,6 +140,8 @@ mod tests {
         let found = sql(&[fits(1, 0), own]);
         assert!(found.contains("CREATE TRIGGER \"zzz_guard\" BEFORE UPDATE ON t2 "), "{found}");
         assert_eq!(sql(&[Guard { always: true, ..fits(1, 0) }]), "");
+        let disabled = Guard { disabled: true, taken: vec!["g".into()], ..fits(1, 0) };
+        assert_eq!(sql(&[disabled]), "ALTER TABLE t1 ENABLE ALWAYS TRIGGER \"g\";");
     }
 
     #[test]

@@ -9,6 +9,7 @@
 //!
 //! The rule is the weakest over the table, its ancestors and its descendants: rows can come in through each.
 
+use super::cast::{self, Use};
 use super::certainty::Certainty;
 use super::filter;
 use super::finding::{Finding, Level};
@@ -39,6 +40,8 @@ pub struct Verdict {
     pub certainty: Certainty,
     /// How it came about, and what is wrong.
     pub findings: Vec<Finding>,
+    /// Why the trigger that is there does not count, behind a semicolon; empty where it does, or there is none.
+    pub trigger: String,
 }
 
 /// Judges a table for a source.
@@ -53,10 +56,12 @@ pub fn judge(table: &Table, config: &Stream) -> Verdict {
         let values = condition.values.iter();
         findings.extend(values.filter_map(|value| filter::judge(&config.table, (column, base), value)));
     }
+    let compared = config.filter.keys().map(|column| (column, Use::Compared));
+    findings.extend(cast::of_columns(&config.table, &table.casts, compared));
     indexes::judge(table, config, &mut findings);
     let (rule, needs, certainty) = stamp::judge(table, config, &mut findings);
     late::judge(table, config, certainty, &mut findings);
-    Verdict { rule, needs, certainty, findings }
+    Verdict { rule, needs, certainty, findings, trigger: stamp::trigger(table, config) }
 }
 
 /// Whether its writers can be seen at all.

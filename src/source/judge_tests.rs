@@ -8,6 +8,8 @@ use super::*;
 
 #[path = "judge/certainty_tests.rs"]
 mod certainty;
+#[path = "judge/index_tests.rs"]
+mod index;
 
 fn config() -> Stream {
     Stream {
@@ -90,15 +92,6 @@ fn table(default: &str) -> Table {
 
 fn codes(verdict: &Verdict, level: Level) -> Vec<&'static str> {
     verdict.findings.iter().filter(|finding| finding.level == level).map(|finding| finding.code).collect()
-}
-
-#[test]
-fn index_of_another_collation_is_not_unique() {
-    let mut table = table("clock_timestamp()");
-    table.indexes[0].compares_as_columns = false;
-    let verdict = judge(&table, &config());
-    assert_eq!(codes(&verdict, Level::Error), ["not_unique"]);
-    assert!(verdict.findings[0].message.starts_with("the unique index bookings_pkey compares by another collation"));
 }
 
 #[test]
@@ -220,22 +213,6 @@ fn a_default_rounded_to_less_than_the_column_keeps_is_not_the_clock() {
     }
 }
 
-#[test]
-fn an_index_that_yields_another_order_is_as_good_as_none() {
-    let mut table = table("clock_timestamp()");
-    table.indexes[1].ordered = false;
-    assert_eq!(
-        codes(&judge(&table, &config()), Level::Warn),
-        ["index_missing", "created_at_unproven", "late_rows_unswept"]
-    );
-    table.indexes[1].ordered = true;
-    table.indexes[1].columns.reverse();
-    assert_eq!(
-        codes(&judge(&table, &config()), Level::Warn),
-        ["index_missing", "created_at_unproven", "late_rows_unswept"]
-    );
-}
-
 // Guarantee: horizon.refused-tables
 #[test]
 fn tables_that_inherit_need_their_own_indexes_and_are_warned_of() {
@@ -249,24 +226,6 @@ fn tables_that_inherit_need_their_own_indexes_and_are_warned_of() {
     );
     let fix = verdict.findings[0].fix_sql.clone().expect("a fix");
     assert_eq!(fix, "CREATE UNIQUE INDEX CONCURRENTLY ON bookings_child (\"created_at\", \"id\");");
-}
-
-#[test]
-fn only_random_ids_are_called_random() {
-    for (type_name, default, random) in [
-        ("uuid", None, true),
-        ("uuid", Some("gen_random_uuid()"), true),
-        ("uuid", Some("uuidv7()"), false),
-        ("text", Some("(gen_random_uuid())::text"), true),
-        ("text", None, false),
-        ("bigint", None, false),
-    ] {
-        let mut table = table("clock_timestamp()");
-        table.columns[0].type_name = type_name.into();
-        table.columns[0].default = default.map(str::to_owned);
-        let warned = codes(&judge(&table, &config()), Level::Warn).contains(&"tie_break_random");
-        assert_eq!(warned, random, "{type_name} {default:?}");
-    }
 }
 
 #[test]

@@ -7,18 +7,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::cast;
 use super::shape::{self, Shape};
 use crate::database::quote_ident;
 use crate::message::Field;
+use kind::{LengthKind, SMALLEST, term};
 
-/// The digits of the longest `numeric`, in front of the point and behind it.
-const LONGEST_NUMBER: usize = 147_456;
-/// The least bytes that such a number takes inside a `jsonb`: its entry, header and one digit.
-const SMALLEST_IN_JSONB: usize = 12;
-/// The same inside an array or another type.
-const SMALLEST: usize = 8;
-/// No value is compressed by a larger factor, by pglz or lz4.
-const COMPRESSION: usize = 255;
+mod kind;
 
 /// A value is printed only for its length when it could be longer than so many times the limit: what is below is refused when it
 /// has been read. Values of up to 2 kB, which PostgreSQL does not compress, are then never printed twice under the default.
@@ -28,45 +23,14 @@ const OF_NO_TABLE: u32 = 0;
 /// As JSON a byte takes at most six: `\u0001`.
 const ESCAPED: usize = 6;
 
-/// How a type's length is found out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum LengthKind {
-    /// Never large.
-    Short,
-    /// Stands in the header.
-    Text,
-    /// The same; as text each byte takes two digits.
-    Bytes,
-    /// Stored as it is printed, and maybe compressed.
-    Json,
-    /// Prints more than it stores: so many bytes are the least for a number.
-    Printed(usize),
-}
-
-impl LengthKind {
-    /// By the type's name as `format_type` writes it.
-    fn of(type_name: &str) -> Self {
-        let plain = match (type_name.split_once('('), type_name.split_once(')')) {
-            (Some((before, _)), Some((_, behind))) => format!("{before}{behind}"),
-            _ => type_name.to_owned(),
-        };
-        match plain.as_str() {
-            "text" | "character varying" | "character" => Self::Text,
-            "bytea" => Self::Bytes,
-            "json" => Self::Json,
-            "jsonb" => Self::Printed(SMALLEST_IN_JSONB),
-            "boolean" | "smallint" | "integer" | "bigint" | "real" | "double precision" | "numeric" | "uuid"
-            | "oid" | "date" | "interval" | "money" | "\"char\"" | "name" | "inet" | "cidr" | "macaddr"
-            | "macaddr8" => Self::Short,
-            time if time.starts_with("time") && !time.ends_with(']') => Self::Short,
-            _ => Self::Printed(SMALLEST),
-        }
-    }
-}
-
-/// The columns of a row `t`: what each is in SQL, and its type's name.
+/// The columns of a row `t`.
 #[derive(Debug)]
-pub(super) struct Columns<'a>(pub(super) BTreeMap<&'a str, &'a str>);
+pub(super) struct Columns<'a> {
+    /// The name of each one's type.
+    pub(super) types: BTreeMap<&'a str, &'a str>,
+    /// Those of the database's own types.
+    pub(super) own: &'a BTreeSet<String>,
+}
 
 impl Columns<'_> {
     /// The length of what is read of a row, in bytes; `most` is the limit that it is compared with. None when no row can be
@@ -75,11 +39,14 @@ impl Columns<'_> {
         let (mut values, mut printed, mut expands) = (Vec::new(), Vec::new(), false);
         for field in fields {
             let terms = |columns: &mut dyn Iterator<Item = &str>, raw| -> Vec<String> {
-                let term = |column: &str| term(&format!("t.{}", quote_ident(column)), self.kind(column), raw, most);
+                let term = |column: &str| {
+                    let value = format!("t.{}", quote_ident(column));
+                    term(&value, &cast::text(&value, self.own.contains(column)), (self.kind(column), raw), most)
+                };
                 columns.filter_map(term).collect()
             };
             let of_field = match field {
-                Field::Row | Field::Debezium(None) => terms(&mut self.0.keys().copied(), false),
+                Field::Row | Field::Debezium(None) => terms(&mut self.types.keys().copied(), false),
                 Field::Columns(columns) | Field::Debezium(Some(columns)) => {
                     terms(&mut columns.iter().map(String::as_str), false)
                 }
@@ -89,7 +56,8 @@ impl Columns<'_> {
             };
             if self.expands(field) {
                 expands = true;
-                let json = shape::value(field, &BTreeSet::new(), self.0.keys().copied(), OF_NO_TABLE);
+                let kinds = [&BTreeSet::new(), self.own];
+                let json = shape::value(field, kinds, self.types.keys().copied(), OF_NO_TABLE);
                 printed.push(format!("COALESCE(pg_catalog.octet_length({json}), 0)::bigint"));
             } else {
                 printed.extend(of_field.iter().cloned());
@@ -102,7 +70,7 @@ impl Columns<'_> {
     }
 
     fn kind(&self, column: &str) -> LengthKind {
-        self.0.get(column).map_or(LengthKind::Printed(SMALLEST), |name| LengthKind::of(name))
+        self.types.get(column).map_or(LengthKind::Printed(SMALLEST), |name| LengthKind::of(name))
     }
 
     /// Whether the field is JSON, and could be much longer than its values are as text.
@@ -111,9 +79,9 @@ impl Columns<'_> {
         // A string inside of the object, each of its quotes behind a backslash.
         let is_json = |column: &str| matches!(self.kind(column), LengthKind::Json | LengthKind::Printed(_));
         match field {
-            Field::Row => self.0.keys().any(|column| is_text(column)),
+            Field::Row => self.types.keys().any(|column| is_text(column)),
             Field::Columns(columns) => columns.iter().any(|column| is_text(column)),
-            Field::Debezium(None) => self.0.keys().any(|column| is_text(column) || is_json(column)),
+            Field::Debezium(None) => self.types.keys().any(|column| is_text(column) || is_json(column)),
             Field::Debezium(Some(columns)) => columns.iter().any(|column| is_text(column) || is_json(column)),
             Field::Text(_) | Field::Payload(_) | Field::Matches => false,
         }
@@ -122,7 +90,7 @@ impl Columns<'_> {
     /// At least so many bytes, for a row of which PostgreSQL cannot say more: what its values take where they are stored.
     fn stored(&self, fields: &[Field]) -> String {
         let columns = fields.iter().flat_map(|field| match field {
-            Field::Row | Field::Debezium(None) => self.0.keys().map(|column| (*column).to_owned()).collect(),
+            Field::Row | Field::Debezium(None) => self.types.keys().map(|column| (*column).to_owned()).collect(),
             Field::Columns(columns) | Field::Debezium(Some(columns)) => columns.clone(),
             Field::Text(column) | Field::Payload(column) => vec![column.clone()],
             Field::Matches => Vec::new(),
@@ -230,8 +198,8 @@ impl Shape {
     }
 
     fn lengths(&self) -> Columns<'_> {
-        let columns = self.columns.iter();
-        Columns(columns.map(|(name, kind)| (name.as_str(), kind.name.as_str())).collect())
+        let types = self.columns.iter().map(|(name, kind)| (name.as_str(), kind.name.as_str()));
+        Columns { types: types.collect(), own: &self.own_columns }
     }
 
     /// The same, for rows that are delivered; of others nothing is read that could be too long.
@@ -261,29 +229,13 @@ impl Shape {
     }
 }
 
-fn term(value: &str, kind: LengthKind, raw: bool, most: usize) -> Option<String> {
-    let printed = format!("pg_catalog.octet_length({value}::text)");
-    let size = format!("pg_catalog.pg_column_size({value})");
-    let length = match kind {
-        LengthKind::Short => return None,
-        LengthKind::Text => format!("pg_catalog.octet_length({value})"),
-        LengthKind::Bytes if raw => format!("pg_catalog.octet_length({value})"),
-        LengthKind::Bytes => format!("2 * pg_catalog.octet_length({value})::bigint + 2"),
-        LengthKind::Json => format!("CASE WHEN {size} <= {} THEN {size} ELSE {printed} END", most / COMPRESSION),
-        LengthKind::Printed(smallest) => format!(
-            "CASE WHEN {size} <= {} AND pg_catalog.pg_column_compression({value}) IS NULL THEN {size} ELSE {printed} END",
-            TOLERATED * most / LONGEST_NUMBER * smallest
-        ),
-    };
-    Some(format!("COALESCE({length}, 0)::bigint"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn length(type_name: &str, field: Field) -> Option<String> {
-        Columns(BTreeMap::from([("c", type_name)])).length(&[field], 16 << 20).map(|length| length.sql())
+        let columns = Columns { types: BTreeMap::from([("c", type_name)]), own: &BTreeSet::new() };
+        columns.length(&[field], 16 << 20).map(|length| length.sql())
     }
 
     #[test]

@@ -10,6 +10,7 @@ use super::TableName;
 use super::lane::Lanes;
 
 mod bounded;
+mod casts;
 mod catalogue;
 mod due;
 mod judge;

@@ -6,9 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 mod debezium;
+mod id_type;
 mod instants;
 mod places;
 
+use super::cast::{self, Cast};
 use super::certainty::Certainty;
 use super::horizon::Margin;
 use super::shard::Shard;
@@ -17,58 +19,7 @@ use crate::database::quote_ident;
 use crate::message::{ColumnType, Field};
 use crate::position::Position;
 
-/// The type of the id column.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum IdType {
-    /// `smallint`.
-    SmallInt,
-    /// `integer`.
-    Integer,
-    /// `bigint`.
-    BigInt,
-    /// `uuid`.
-    Uuid,
-    /// `text` or `varchar`, in the column's collation.
-    Text,
-}
-
-impl IdType {
-    /// The type that `format_type` calls so; none when ids may not be of it.
-    #[must_use]
-    pub fn named(type_name: &str) -> Option<Self> {
-        Some(match type_name {
-            "smallint" => Self::SmallInt,
-            "integer" => Self::Integer,
-            "bigint" => Self::BigInt,
-            "uuid" => Self::Uuid,
-            "text" | "character varying" => Self::Text,
-            _ => return None,
-        })
-    }
-
-    /// Whether one id stands before another in the order of the rows; none when only the database can tell.
-    #[must_use]
-    pub fn is_before(self, one: &str, other: &str) -> Option<bool> {
-        match self {
-            Self::SmallInt | Self::Integer | Self::BigInt => {
-                Some(one.parse::<i64>().ok()? < other.parse::<i64>().ok()?)
-            }
-            // In lower case and of one length.
-            Self::Uuid => Some(one < other),
-            Self::Text => None,
-        }
-    }
-
-    pub(super) const fn sql(self) -> &'static str {
-        match self {
-            Self::SmallInt => "smallint",
-            Self::Integer => "integer",
-            Self::BigInt => "bigint",
-            Self::Uuid => "uuid",
-            Self::Text => "text",
-        }
-    }
-}
+pub use id_type::IdType;
 
 /// A source's table as the catalog shows it, judged.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,6 +38,8 @@ pub struct Shape {
     pub rule: Rule,
     /// How sure the rule is for this table.
     pub certainty: Certainty,
+    /// Why the trigger that stamps `created_at` does not count, for people, behind a semicolon; empty where it does, or there is none.
+    pub trigger: String,
     /// Which rule the column needs: another one than [`Self::rule`] where the configuration asks for more.
     pub needs: Rule,
     /// What is subtracted from their bounds.
@@ -105,6 +58,10 @@ pub struct Shape {
     pub columns: BTreeMap<String, ColumnType>,
     /// Columns of type `bytea`: as a payload they are read as their bytes.
     pub bytea_columns: BTreeSet<String>,
+    /// Columns of the database's own types, whose text their output functions make.
+    pub own_columns: BTreeSet<String>,
+    /// Casts of its columns' types whose functions no superuser owns.
+    pub casts: Vec<Cast>,
     /// The number of the column `txid` by which late rows are found; none where they are not.
     pub sweep: Option<i16>,
     /// There is a text column `traceparent`: a trace context to pass on.
@@ -186,7 +143,8 @@ impl Shape {
 
     /// A field of the row `t`, of one that matches.
     pub(super) fn value_sql(&self, field: &Field) -> String {
-        value(field, &self.bytea_columns, self.columns.keys().map(String::as_str), self.root)
+        let kinds = [&self.bytea_columns, &self.own_columns];
+        value(field, kinds, self.columns.keys().map(String::as_str), self.root)
     }
 
     /// The rows after a position, oldest first, below `$1`; at most `$2`; the position's parts are `$3` and `$4`.
@@ -268,10 +226,11 @@ impl Shape {
     }
 }
 
-/// A field of the row `t`, as SQL; `all` are its columns, `table` is the oid of what it is a row of.
+/// A field of the row `t`, as SQL; its columns are `all`, some of them `bytea` or of the database's `own` types; `table` is the oid of
+/// what it is a row of.
 pub(super) fn value<'a>(
     field: &'a Field,
-    bytea_columns: &BTreeSet<String>,
+    [bytea, own]: [&BTreeSet<String>; 2],
     all: impl Iterator<Item = &'a str>,
     table: u32,
 ) -> String {
@@ -283,8 +242,10 @@ pub(super) fn value<'a>(
         }
         Field::Debezium(None) => debezium::object(all, table),
         Field::Debezium(Some(columns)) => debezium::object(columns.iter().map(String::as_str), table),
-        Field::Payload(column) if bytea_columns.contains(column) => format!("t.{}", quote_ident(column)),
-        Field::Text(column) | Field::Payload(column) => format!("t.{}::text", quote_ident(column)),
+        Field::Payload(column) if bytea.contains(column) => format!("t.{}", quote_ident(column)),
+        Field::Text(column) | Field::Payload(column) => {
+            cast::text(&format!("t.{}", quote_ident(column)), own.contains(column))
+        }
         Field::Matches => "true::text".to_owned(),
     }
 }

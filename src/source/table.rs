@@ -7,9 +7,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use tokio_postgres::types::ToSql;
-
 use super::Stream;
+use super::cast::{self, Cast};
 use super::finding::{Finding, Level};
 use super::shape::{IdType, Shape};
 use super::{Rule, judge::Verdict};
@@ -19,9 +18,11 @@ use crate::database::{Error, Session, quote_literal};
 const MESSAGE: &str = "outbox.message";
 
 mod column;
+mod index;
 mod stamp;
 
 pub use column::Column;
+pub use index::Index;
 pub use stamp::Stamp;
 pub(super) use stamp::guard;
 
@@ -58,6 +59,8 @@ pub struct Table {
     pub temporary: Vec<String>,
     /// Its columns.
     pub columns: Vec<Column>,
+    /// Casts of its columns' types whose functions no superuser owns.
+    pub casts: Vec<Cast>,
     /// How `created_at` comes about, in each relation of the family.
     pub stamps: Vec<Stamp>,
     /// The indexes that cover its rows: its own, and its children's where they inherit from a plain table.
@@ -66,24 +69,6 @@ pub struct Table {
     pub indexed: Vec<String>,
     /// Whether the configured zone has one offset all through the years; none when no zone is configured or it is unknown.
     pub zone_fixed: Option<bool>,
-}
-
-/// An index.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Index {
-    /// The relation that it is on.
-    pub relation: String,
-    /// Its name, quoted where needed.
-    pub name: String,
-    /// Whether it is unique.
-    pub unique: bool,
-    /// Whether it takes for equal what its columns take for equal: a column of a nondeterministic collation may count more
-    /// rows as equal than an index of another collation.
-    pub compares_as_columns: bool,
-    /// Whether it yields rows in the order of its first two columns.
-    pub ordered: bool,
-    /// Its key columns; empty for an expression.
-    pub columns: Vec<String>,
 }
 
 /// Why a table cannot be looked at.
@@ -110,7 +95,7 @@ impl InspectError {
         let finding = match self {
             Self::Missing(_) => Finding::new(Level::Error, "table_missing", self.to_string())
                 .setting("Correct [relay.source.stream] table (schema.name), or create the table."),
-            Self::Database(_) => Finding::new(Level::Error, "database", self.to_string()),
+            Self::Database(error) => Finding::database(error),
         };
         vec![finding]
     }
@@ -171,8 +156,9 @@ async fn read(session: &Session, config: &Stream, root: u32, relations: &Relatio
         Ok(session.query_one(&facts, &[&root, &members]).await?)
     };
     // Asked at once: a look's price is mostly that of waiting for each answer.
-    let (row, columns, stamps) =
-        tokio::try_join!(facts, column::columns(session, &table), stamp::stamps(session, &members, config))?;
+    let casts = async { Ok(cast::read(session, root).await?) };
+    let (row, columns, casts, stamps) =
+        tokio::try_join!(facts, column::columns(session, &table), casts, stamp::stamps(session, &members, config))?;
     table.kind = row.try_get(0)?;
     table.persistence = row.try_get(1)?;
     table.row_security = row.try_get(2)?;
@@ -184,36 +170,11 @@ async fn read(session: &Session, config: &Stream, root: u32, relations: &Relatio
     table.foreign = row.try_get(8)?;
     table.temporary = row.try_get(9)?;
     table.reads_activity = row.try_get(10)?;
-    table.columns = columns;
+    (table.columns, table.casts) = (columns, casts);
     table.stamps = stamps;
-    (table.indexed, table.indexes) = indexes(session, &table).await?;
+    (table.indexed, table.indexes) = index::indexes(session, &table).await?;
     table.zone_fixed = zone_fixed(session, config).await?;
     Ok(table)
-}
-
-/// A partitioned table's index covers all partitions; a plain table's covers none of the tables that inherit from it.
-async fn indexes(session: &Session, table: &Table) -> Result<(Vec<String>, Vec<Index>), InspectError> {
-    let relations = table.relations_with_indexes();
-    let named = "SELECT ARRAY(SELECT o::regclass::text FROM pg_catalog.unnest($1::oid[]) AS o)";
-    let named = session.prepare_cached(named).await?;
-    let indexes = session.prepare_cached(include_str!("sql/indexes.sql")).await?;
-    let relations: [&(dyn ToSql + Sync); 1] = [&relations];
-    let (names, rows) = tokio::try_join!(session.query_one(&named, &relations), session.query(&indexes, &relations))?;
-    let names = names.try_get(0)?;
-    let indexes: Result<_, InspectError> = rows
-        .iter()
-        .map(|row| {
-            Ok(Index {
-                relation: row.try_get(0)?,
-                unique: row.try_get(1)?,
-                ordered: row.try_get(2)?,
-                columns: row.try_get(3)?,
-                name: row.try_get(4)?,
-                compares_as_columns: row.try_get(5)?,
-            })
-        })
-        .collect();
-    Ok((names, indexes?))
 }
 
 /// Whether the configured zone has the same offset in every month of many years.
@@ -231,12 +192,6 @@ async fn zone_fixed(session: &Session, config: &Stream) -> Result<Option<bool>, 
     }
 }
 
-impl Index {
-    fn unique_within(&self, columns: [&str; 2]) -> bool {
-        self.unique && self.columns.iter().all(|have| columns.contains(&have.as_str()))
-    }
-}
-
 impl Table {
     /// The column of this name.
     #[must_use]
@@ -244,42 +199,9 @@ impl Table {
         self.columns.iter().find(|column| column.name == name)
     }
 
-    /// The relations whose indexes count: a partitioned table's own cover its partitions, a plain table's cover no child's.
-    pub(super) fn relations_with_indexes(&self) -> Vec<u32> {
-        if self.kind == "p" { vec![self.root] } else { self.descendants.iter().copied().collect() }
-    }
-
     /// All relations that rows can come in through: ancestors, itself, descendants.
     pub(super) fn family(&self) -> Vec<u32> {
         self.ancestors.union(&self.descendants).copied().collect()
-    }
-
-    /// The relations whose rows no index yields in the order of these columns.
-    pub fn unordered_by(&self, columns: [&str; 2]) -> impl Iterator<Item = &str> {
-        self.without(move |index| index.ordered && index.columns.iter().zip(columns).all(|(have, want)| have == want))
-    }
-
-    /// The relations in which rows need not be unique by a subset of these columns.
-    pub fn not_unique_within(&self, columns: [&str; 2]) -> impl Iterator<Item = &str> {
-        self.without(move |index| index.compares_as_columns && index.unique_within(columns))
-    }
-
-    /// The unique index of a relation over a subset of these columns that takes rows apart which its columns take for equal.
-    #[must_use]
-    pub fn unique_by_another_collation(&self, relation: &str, columns: [&str; 2]) -> Option<&Index> {
-        let other = |index: &&Index| index.relation == relation && !index.compares_as_columns;
-        self.indexes.iter().filter(other).find(|index| index.unique_within(columns))
-    }
-
-    /// The relations whose late rows no index yields: one over `txid`, and then these columns.
-    pub fn not_swept_by(&self, config: &Stream) -> impl Iterator<Item = &str> {
-        let columns = [super::sweep::COLUMN, &config.created_at, &config.id].map(str::to_owned);
-        self.without(move |index| index.ordered && index.columns.starts_with(&columns))
-    }
-
-    fn without(&self, fits: impl Fn(&Index) -> bool) -> impl Iterator<Item = &str> {
-        let has = move |relation: &str| self.indexes.iter().any(|index| index.relation == relation && fits(index));
-        self.indexed.iter().map(String::as_str).filter(move |relation| !has(relation))
     }
 
     /// The shape for reading, after a verdict without errors.
@@ -294,6 +216,7 @@ impl Table {
             descendants: self.descendants.clone(),
             rule: verdict.rule,
             certainty: verdict.certainty,
+            trigger: verdict.trigger.clone(),
             needs: verdict.needs,
             margin: super::horizon::Margin {
                 // A stamp by day is set back by up to a millisecond at midnight.
@@ -317,7 +240,9 @@ impl Table {
                 .collect(),
             id_type: IdType::named(type_of(&config.id)).unwrap_or(IdType::Text),
             bytea_columns: self.columns.iter().filter(|c| c.type_name == "bytea").map(|c| c.name.clone()).collect(),
+            own_columns: self.columns.iter().filter(|column| column.own).map(|column| column.name.clone()).collect(),
             columns: self.columns.iter().map(|column| (column.name.clone(), column.column_type())).collect(),
+            casts: self.casts.clone(),
             sweep: super::sweep::column(self, config),
             traceparent: self.column("traceparent").is_some_and(|column| column.readable && column.type_name == "text"),
             headers: config.table.to_string() == MESSAGE

@@ -15,6 +15,7 @@ mod messages;
 mod partitions;
 mod prepared;
 mod rewrites;
+mod rights;
 mod snapshots;
 mod triggers;
 

@@ -18,7 +18,7 @@ use crate::relay::setup::prepared::{PreparedStream, StatusFlags};
 use crate::relay::setup::shards;
 use crate::relay::setup::sinks;
 use crate::relay::{Config, OnPoison};
-use crate::sink::Sink;
+use crate::sink::{Sink, named};
 use crate::source::fetch::Texts;
 use crate::source::finding::Level;
 use crate::source::shape::Shape;
@@ -194,7 +194,7 @@ pub(in crate::relay) async fn not_ready(
 ) {
     let Unready::Wrong { code, message, hint, passing } = unready else { return };
     engine.registry.refuse(&config.name, unready);
-    let hint = &hint.replace("NAME", &config.name);
+    let hint = &named(hint, &config.name);
     let metrics = CursorMetrics::new(&config.name, config.sink.kind());
     metrics.set_halted(!passing);
     if news {
@@ -222,6 +222,10 @@ pub(in crate::relay) async fn not_ready(
 
 /// Whether every column that the sink asks for exists and may be read: a statement that reads them is prepared.
 async fn columns(session: &Session, config: &Config, shape: &Shape, fields: &[Field]) -> Result<(), Unready> {
+    let casts = shape.casts_called(fields);
+    if !casts.is_empty() {
+        return Err(Unready::first(casts));
+    }
     let sql = shape.fetch_sql(fields, crate::source::shape::After::Row, Some(config.turn.max_row_bytes));
     match session.prepare(&sql).await {
         Ok(_) => Ok(()),

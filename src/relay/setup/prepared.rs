@@ -88,6 +88,12 @@ impl PreparedStream {
         RestsOn { rule, open_since: None, order: Some(order.clone()), columns: Some(order_columns.clone()) }
     }
 
+    /// Whether it can go on with the table's new shape: its sink gets columns of the types that it knows, and reading them calls no
+    /// function that is not trusted.
+    pub(in crate::relay) fn fits(&self, shape: &source::shape::Shape) -> bool {
+        self.sink.fits(&shape.columns) && shape.casts_called(&self.fields).is_empty()
+    }
+
     /// The same relay with the table's new shape, of which it reads its shard.
     #[must_use]
     pub fn with_shape(&self, shape: &Arc<source::shape::Shape>) -> Self {

@@ -8,6 +8,7 @@ use tokio::task::JoinError;
 
 use crate::cursor::Standing;
 use crate::pace::Backoff;
+use crate::position::Position;
 use crate::relay::Config;
 use crate::relay::engine::Engine;
 use crate::relay::engine::circuit;
@@ -81,6 +82,8 @@ pub(in crate::relay) struct Member {
     first_look: Option<FirstLook>,
     /// Where a look has last seen its cursor.
     seen: Option<LastSeen>,
+    /// A position beyond the database's clock, where an operator or the configuration has set it.
+    pub(in crate::relay) ahead: Option<Position>,
     /// Of the database's clock, also while the relay is prepared again.
     pub(in crate::relay) clock: ClockWatch,
     /// Of a cursor that another replica moves.
@@ -114,6 +117,7 @@ impl Member {
             unready: None,
             first_look: None,
             seen: None,
+            ahead: None,
             clock: ClockWatch::default(),
             standby: Standby::default(),
         }

@@ -32,6 +32,7 @@ use crate::source::shape::Shape;
 mod catalog;
 mod look;
 mod next;
+mod positions;
 mod wait;
 
 /// A look that takes longer hangs on a server that keeps its connection and does not answer.

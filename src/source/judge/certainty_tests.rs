@@ -82,6 +82,17 @@ fn lower_certainty_weakens_a_shape() {
 }
 
 #[test]
+fn trigger_that_is_disabled_is_named_and_enabled() {
+    let mut table = table("clock_timestamp()");
+    table.stamps[0].guard = Guard { always: false, disabled: true, ..stamped() };
+    let verdict = judge(&table, &config());
+    let found = &verdict.findings[0];
+    assert!(found.message.contains("; trigger zz_stamp_created_at is disabled: rule writers, "), "{}", found.message);
+    let sql = "ALTER TABLE bookings ENABLE ALWAYS TRIGGER \"zz_stamp_created_at\";";
+    assert_eq!(found.fix_sql.as_deref(), Some(sql), "and no second one is made");
+}
+
+#[test]
 fn every_gap_has_its_fix() {
     type Spoil = fn(&mut Table);
     let cases: [(Spoil, &str); 5] = [

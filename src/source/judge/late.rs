@@ -47,6 +47,16 @@ fn found(table: &Table, config: &Stream, certainty: Certainty, findings: &mut Ve
         }
         return;
     };
+    if !column.readable {
+        let message =
+            format!("this role may not read {name}.{COLUMN}: rows that commit below the position are not found by it");
+        let fix = format!(
+            "GRANT SELECT ON {} to the relay's role: `outbox-relay migrate up --relay-role ROLE`.",
+            name.quoted()
+        );
+        findings.push(Finding::new(level(certainty), "late_rows_column", message).setting(fix));
+        return;
+    }
     if !column.tells_transaction() {
         let message = format!(
             "{name}.{COLUMN} does not tell which transaction wrote a row: rows that commit below the position are not found by it"

@@ -76,6 +76,13 @@ pub(super) fn judge(table: &Table, config: &Stream, findings: &mut Vec<Finding>)
     (rule, needed, certainty)
 }
 
+/// Why the trigger of the least sure relation does not count, behind a semicolon; empty where it does, or there is none.
+pub(super) fn trigger(table: &Table, config: &Stream) -> String {
+    let Some(column) = table.column(&config.created_at) else { return String::new() };
+    let weakest = table.stamps.iter().min_by_key(|stamp| origin(stamp, config, column));
+    skipped(weakest.filter(|stamp| !stamp.guard.holds()))
+}
+
 fn origin(stamp: &Stamp, config: &Stream, column: &Column) -> Origin {
     if stamp.generated {
         return Origin::Unknown;
@@ -122,11 +129,12 @@ fn describe(weakest: &Weakest<'_>, rule: Rule, certainty: Certainty, table: &Tab
 
 /// Why the trigger that is there does not count.
 fn skipped(stamp: Option<&Stamp>) -> String {
-    match stamp.and_then(|stamp| stamp.guard.last.as_ref().map(|last| (last, stamp.guard.fits))) {
-        Some((last, true)) => {
+    match stamp.and_then(|stamp| stamp.guard.last.as_ref().map(|last| (last, &stamp.guard))) {
+        Some((last, guard)) if guard.disabled => format!("; trigger {last} is disabled"),
+        Some((last, guard)) if guard.fits => {
             format!("; trigger {last} is not ENABLE ALWAYS, and session_replication_role = replica skips it")
         }
-        Some((last, false)) => format!("; trigger {last} runs last before a row is stored"),
+        Some((last, _)) => format!("; trigger {last} runs last before a row is stored"),
         None => String::new(),
     }
 }

@@ -38,7 +38,7 @@ impl Due {
     /// How long what is read of a row is.
     fn length(&self, fields: &[Field]) -> Option<Length> {
         let types = self.types.iter().map(|(name, base)| (name.as_str(), base.as_str())).collect();
-        Columns(types).length(fields, self.most.row)
+        Columns { types, own: &self.own_columns }.length(fields, self.most.row)
     }
 
     /// The columns of the row `t` that these fields, its key and its due time are made of.
@@ -61,7 +61,8 @@ impl Due {
     pub(super) fn values(&self, fields: &[Field]) -> String {
         let (length, most) = (self.length(fields), self.most.row);
         let value = |field| {
-            let value = shape::value(field, &self.bytea_columns, self.types.keys().map(String::as_str), OF_NO_TABLE);
+            let kinds = [&self.bytea_columns, &self.own_columns];
+            let value = shape::value(field, kinds, self.types.keys().map(String::as_str), OF_NO_TABLE);
             match &length {
                 Some(length) => format!("CASE WHEN {} <= {most} THEN {value} END", length.values()),
                 None => value,

@@ -2,6 +2,7 @@
 
 use super::Pending;
 use crate::database::{Error, Session};
+use crate::source::cast::{self, Cast};
 
 /// See the module.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,6 +27,8 @@ pub struct PendingTable {
     pub row_security: bool,
     /// The columns.
     pub columns: Vec<Column>,
+    /// Casts of their types whose functions no superuser owns.
+    pub casts: Vec<Cast>,
     /// The columns of each valid, unconditional unique index.
     pub unique: Vec<Vec<String>>,
     /// Names and columns of those that take rows apart which their columns take for equal.
@@ -47,6 +50,10 @@ pub struct Column {
     pub base: String,
     /// It cannot be NULL.
     pub not_null: bool,
+    /// Its type is not built in: a cast of it may be created.
+    pub is_apart: bool,
+    /// Its type is one of the database's own, whose text its output function makes unless a cast is created.
+    pub own: bool,
 }
 
 /// An index that begins with the due column.
@@ -89,6 +96,8 @@ pub async fn inspect(session: &Session, config: &Pending) -> Result<Option<Pendi
             type_name: row.try_get(1)?,
             base: row.try_get(2)?,
             not_null: row.try_get(3)?,
+            is_apart: row.try_get(4)?,
+            own: row.try_get(5)?,
         })
     };
     let columns = session.query(include_str!("../sql/pending_columns.sql"), &[&oid]).await?;
@@ -103,6 +112,7 @@ pub async fn inspect(session: &Session, config: &Pending) -> Result<Option<Pendi
         row_security: row.try_get(7)?,
         may_claim: row.try_get::<_, Option<bool>>(8)?.unwrap_or(false),
         columns: columns.iter().map(column).collect::<Result<_, tokio_postgres::Error>>()?,
+        casts: cast::read(session, oid).await?,
         ..PendingTable::default()
     };
     for row in session.query(include_str!("../sql/pending_indexes.sql"), &[&oid]).await? {

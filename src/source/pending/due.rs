@@ -11,6 +11,7 @@ use super::Pending;
 use super::bounded::Most;
 use super::catalogue::PendingTable;
 use crate::database::{quote_ident, quote_literal};
+use crate::source::cast::{self, Cast};
 
 /// How far a zone's clock is set forward or back at once, and a little more: local times are compared with this slack.
 const SHIFT: &str = "interval '3 hours'";
@@ -28,6 +29,12 @@ pub struct Due {
     key_types: Vec<String>,
     /// Columns of type `bytea`: as a payload they are read as their bytes.
     pub(super) bytea_columns: BTreeSet<String>,
+    /// Columns of the database's own types, whose text their output functions make.
+    pub(super) own_columns: BTreeSet<String>,
+    /// Casts of its columns' types whose functions no superuser owns.
+    pub(super) casts: Vec<Cast>,
+    /// Some column's type may get such a cast.
+    pub(super) may_get_casts: bool,
     /// Its columns' types, for their length.
     pub(super) types: BTreeMap<String, String>,
     /// How much a claim reads.
@@ -96,6 +103,9 @@ impl Due {
         Self {
             key_types: config.key.iter().map(type_of).collect(),
             bytea_columns: of_type("bytea").collect(),
+            own_columns: table.columns.iter().filter(|column| column.own).map(|column| column.name.clone()).collect(),
+            casts: table.casts.clone(),
+            may_get_casts: table.columns.iter().any(|column| column.is_apart),
             traceparent: of_type("text").any(|name| name == "traceparent"),
             types: table.columns.iter().map(|column| (column.name.clone(), column.base.clone())).collect(),
             most: Most { row: usize::MAX >> 1, claim: usize::MAX >> 1 },
@@ -216,9 +226,13 @@ impl Due {
 
     /// The row's key as `text[]`.
     pub(super) fn key(&self, alias: &str) -> String {
-        let parts: Vec<_> =
-            self.config.key.iter().map(|column| format!("{alias}.{}::text", quote_ident(column))).collect();
+        let parts: Vec<_> = self.config.key.iter().map(|column| self.text(alias, column)).collect();
         format!("ARRAY[{}]", parts.join(", "))
+    }
+
+    /// A column's text.
+    pub(super) fn text(&self, alias: &str, column: &str) -> String {
+        cast::text(&format!("{alias}.{}", quote_ident(column)), self.own_columns.contains(column))
     }
 
     /// The rows of two aliases are one: `left` has the columns themselves, `right` has them as `k0`, `k1` ….

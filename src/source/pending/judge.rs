@@ -6,6 +6,7 @@ use super::Pending;
 use super::catalogue::{Column, PendingTable};
 use super::due::Due;
 use crate::database::quote_ident;
+use crate::source::cast::{self, Use};
 use crate::source::filter;
 use crate::source::finding::{Finding, Level};
 
@@ -34,6 +35,7 @@ pub fn judge(table: Option<&PendingTable>, config: &Pending) -> Vec<Finding> {
         let base = table.column(column).map(|column| column.base.as_str());
         findings.extend(base.and_then(|base| filter::judge(&config.table, (column, base), value)));
     }
+    findings.extend(cast::of_columns(&config.table, &table.casts, uses(config)));
     lane(table, config, &mut findings);
     due(table, config, &mut findings);
     sent(table, config, &mut findings);
@@ -51,6 +53,13 @@ fn named(config: &Pending) -> impl Iterator<Item = (&'static str, &String)> {
     let keys = config.key.iter().map(|column| ("key", column));
     let rest = config.sent.iter().map(|column| ("sent", column));
     keys.chain([("due", &config.due)]).chain(rest).chain(config.filter.keys().map(|column| ("where", column)))
+}
+
+/// What columns are used for, whatever the sink asks for.
+fn uses(config: &Pending) -> impl Iterator<Item = (&String, Use)> {
+    let keys = config.key.iter().map(|column| (column, Use::Names));
+    let lane = config.lanes.iter().filter_map(|lanes| lanes.column.as_ref()).map(|column| (column, Use::Printed));
+    keys.chain(lane).chain(config.filter.keys().map(|column| (column, Use::Compared)))
 }
 
 /// The column that rows have their lane by.

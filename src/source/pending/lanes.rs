@@ -42,7 +42,7 @@ impl Due {
     /// The lane of row `alias` as a number; NULL without lanes.
     pub(super) fn lane(&self, alias: &str) -> String {
         match &self.config.lanes {
-            Some(lanes) => lanes.number(|column| format!("{alias}.{}", crate::database::quote_ident(column))),
+            Some(lanes) => lanes.number(|column| self.text(alias, column)),
             None => "NULL::bigint".to_owned(),
         }
     }

@@ -35,9 +35,9 @@ pub async fn read(session: &Session, table: &Table, shard: &Shard) -> Result<Vec
         .map(|row| {
             Ok(Key {
                 guard: table::guard(row)?,
-                generated: row.try_get(8)?,
-                owner: row.try_get(9)?,
-                writers: row.try_get(10)?,
+                generated: row.try_get(9)?,
+                owner: row.try_get(10)?,
+                writers: row.try_get(11)?,
             })
         })
         .collect()

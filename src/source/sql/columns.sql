@@ -12,15 +12,21 @@ SELECT a.attname::text,
              ORDER BY 1),
        -- Of the whole table: LOCK TABLE asks for no less.
        pg_catalog.has_table_privilege(a.attrelid, 'SELECT'),
-       pg_catalog.pg_get_expr(f.adbin, f.adrelid),
+       -- A default names no column. With the table's oid PostgreSQL would look up the names of all its columns for each of them.
+       CASE WHEN a.attgenerated = '' THEN pg_catalog.pg_get_expr(f.adbin, 0) END,
        a.atttypid,
        t.typarray,
        t.typdelim::text,
        a.attnum,
-       pg_catalog.format_type(CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE t.oid END, NULL),
-       CASE WHEN a.attcollation <> 0 THEN a.attcollation::pg_catalog.regcollation::text END
+       pg_catalog.format_type(b.oid, NULL),
+       CASE WHEN a.attcollation <> 0 THEN a.attcollation::pg_catalog.regcollation::text END,
+       -- Its text is what its output function makes, unless a cast is created.
+       b.oid >= 16384 AND (b.typtype IN ('e', 'c', 'r', 'm') OR b.typcategory = 'A' AND b.typelem <> 0)
+         AND NOT EXISTS (SELECT FROM pg_catalog.pg_cast AS c
+                         WHERE c.castsource = b.oid AND c.casttarget = 'text'::regtype AND c.castmethod = 'f')
 FROM pg_catalog.pg_attribute AS a
 JOIN pg_catalog.pg_type AS t ON t.oid = a.atttypid
+JOIN pg_catalog.pg_type AS b ON b.oid = CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE t.oid END
 LEFT JOIN pg_catalog.pg_attrdef AS f ON f.adrelid = a.attrelid AND f.adnum = a.attnum
 WHERE a.attrelid = (SELECT $1::oid) AND a.attnum > 0 AND NOT a.attisdropped
 ORDER BY a.attnum

@@ -19,6 +19,7 @@ SELECT c.oid,
        EXISTS (SELECT FROM pg_catalog.pg_trigger AS t
                WHERE t.tgrelid = c.oid AND t.tgtype & 3 = 3 AND t.tgtype & 16 = 16 AND t.tgenabled <> 'D'
                  AND t.tgfoid <> ALL (ours.stamping)),
+       COALESCE(last.tgenabled = 'D', false),
        a.attgenerated <> '',
        pg_catalog.pg_get_userbyid(c.relowner)::text,
        -- A predefined role without members lets no one in.
@@ -40,10 +41,13 @@ CROSS JOIN (
            ARRAY(SELECT p.oid FROM pg_catalog.pg_proc AS p JOIN pg_catalog.pg_namespace AS n ON n.oid = p.pronamespace
                  WHERE n.nspname = 'outbox' AND p.pronargs = 0 AND p.proname = 'refuse_key_update') AS refusing
 ) AS ours
+-- A refusing trigger that is disabled counts where no other one is enabled: it is to be enabled, and no second one made.
 LEFT JOIN LATERAL (
     SELECT t.* FROM pg_catalog.pg_trigger AS t
-    WHERE t.tgrelid = c.oid AND t.tgtype & 3 = 3 AND t.tgtype & 16 = 16 AND t.tgenabled <> 'D'
-      AND t.tgfoid <> ALL (ours.stamping)
+    WHERE t.tgrelid = c.oid AND t.tgtype & 3 = 3 AND t.tgtype & 16 = 16 AND t.tgfoid <> ALL (ours.stamping)
+      AND (t.tgenabled <> 'D' OR t.tgfoid = ANY (ours.refusing) AND NOT EXISTS (
+          SELECT FROM pg_catalog.pg_trigger AS o
+          WHERE o.tgrelid = c.oid AND o.tgfoid = ANY (ours.refusing) AND o.tgenabled <> 'D'))
     ORDER BY t.tgname DESC LIMIT 1) AS last ON true
 WHERE c.oid = ANY ($1::oid[])
 ORDER BY c.oid

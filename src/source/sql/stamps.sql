@@ -22,7 +22,9 @@ SELECT c.oid,
        EXISTS (SELECT FROM pg_catalog.pg_trigger AS t
                WHERE t.tgrelid = c.oid AND t.tgtype & 3 = 3 AND t.tgtype & 16 = 16 AND t.tgenabled <> 'D'
                  AND t.tgfoid <> ALL (ours.refusing)),
-       pg_catalog.pg_get_expr(d.adbin, d.adrelid),
+       COALESCE(last.tgenabled = 'D', false),
+       -- Without the relation's oid, which only an expression over columns needs, PostgreSQL looks up no column's name.
+       CASE a.attgenerated WHEN '' THEN pg_catalog.pg_get_expr(d.adbin, 0) ELSE pg_catalog.pg_get_expr(d.adbin, d.adrelid) END,
        a.attgenerated <> '',
        pg_catalog.pg_get_userbyid(c.relowner)::text,
        -- No session can have a predefined role without members; with one, even NOINHERIT members can SET ROLE to it.
@@ -48,11 +50,14 @@ CROSS JOIN (
 ) AS ours
 LEFT JOIN pg_catalog.pg_attrdef AS d ON d.adrelid = c.oid AND d.adnum = a.attnum
 -- Row triggers run by name; this is the last before a row is stored. Those that a partition has from its parent count
--- as internal up to PostgreSQL 14, hence no look at tgisinternal.
+-- as internal up to PostgreSQL 14, hence no look at tgisinternal. A stamping trigger that is disabled counts where no other
+-- one is enabled: it is to be enabled, and no second one made.
 LEFT JOIN LATERAL (
     SELECT t.* FROM pg_catalog.pg_trigger AS t
-    WHERE t.tgrelid = c.oid AND t.tgtype & 3 = 3 AND t.tgtype & 20 <> 0 AND t.tgenabled <> 'D'
-      AND t.tgfoid <> ALL (ours.refusing)
+    WHERE t.tgrelid = c.oid AND t.tgtype & 3 = 3 AND t.tgtype & 20 <> 0 AND t.tgfoid <> ALL (ours.refusing)
+      AND (t.tgenabled <> 'D' OR t.tgfoid = ANY (ours.stamping) AND NOT EXISTS (
+          SELECT FROM pg_catalog.pg_trigger AS o
+          WHERE o.tgrelid = c.oid AND o.tgfoid = ANY (ours.stamping) AND o.tgenabled <> 'D'))
     ORDER BY t.tgname DESC LIMIT 1) AS last ON true
 WHERE c.oid = ANY ((SELECT $1::oid[])::oid[])
 ORDER BY c.oid

@@ -27,8 +27,10 @@ pub struct Column {
     pub collation: Option<String>,
     /// Whether this role may read it.
     pub readable: bool,
-    /// Its default.
+    /// Its default; none of a generated column.
     pub default: Option<String>,
+    /// Its type is one of the database's own, whose text its output function makes unless a cast is created.
+    pub own: bool,
 }
 
 impl Column {
@@ -68,6 +70,7 @@ pub(super) async fn columns(session: &Session, table: &Table) -> Result<Vec<Colu
                 nullable_in: row.try_get(3)?,
                 readable: row.try_get(4)?,
                 default: row.try_get(5)?,
+                own: row.try_get(12)?,
             })
         })
         .collect()

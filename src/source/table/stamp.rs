@@ -31,10 +31,10 @@ pub(super) async fn stamps(session: &Session, family: &[u32], config: &Stream) -
         .map(|row| {
             Ok(Stamp {
                 guard: guard(row)?,
-                default: row.try_get(8)?,
-                generated: row.try_get(9)?,
-                owner: row.try_get(10)?,
-                writers: row.try_get(11)?,
+                default: row.try_get(9)?,
+                generated: row.try_get(10)?,
+                owner: row.try_get(11)?,
+                writers: row.try_get(12)?,
             })
         })
         .collect()
@@ -51,5 +51,6 @@ pub(in crate::source) fn guard(row: &Row) -> Result<Guard, tokio_postgres::Error
         always: row.try_get(5)?,
         taken: row.try_get(6)?,
         update_trigger: row.try_get(7)?,
+        disabled: row.try_get(8)?,
     })
 }

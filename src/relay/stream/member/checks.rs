@@ -60,8 +60,8 @@ impl Member {
     pub(in crate::relay) async fn prepare(&mut self, engine: &Arc<Engine>, shape: &Arc<Shape>) {
         let Some(prepared) = self.prepared.take() else { return };
         let unready = match prepared {
-            // The columns' types have changed meanwhile: it is made again.
-            Ok(Ok(Ok(ready))) if !ready.sink.fits(&shape.columns) => return,
+            // The columns' types, or their casts, have changed meanwhile: it is made again.
+            Ok(Ok(Ok(ready))) if !ready.fits(shape) => return,
             Ok(Ok(Ok(ready))) => {
                 tracing::info!(cursor = self.config.name, rule = ready.shape.rule.as_str(), "relay ready");
                 self.ready = Some(Arc::new(ready.with_shape(shape)));

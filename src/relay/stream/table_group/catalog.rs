@@ -12,6 +12,7 @@ use crate::relay::engine::not_ready::Unready;
 use crate::relay::setup::prepare;
 use crate::relay::setup::prepared::PreparedStream;
 use crate::relay::stream::report;
+use crate::relay::stream::shards::{self, Shards};
 use crate::relay::stream::weaker_rule;
 use crate::source::Rule;
 use crate::source::shape::Shape;
@@ -47,7 +48,7 @@ impl Group {
                         };
                         let ready = self.members.iter().filter_map(|member| member.ready.as_ref());
                         let ready = ready.filter(|ready| !by_turn(ready));
-                        report::rule_changed(&session, ready, before.rule, &shape).await?;
+                        report::rule_changed(&session, ready, before, &shape).await?;
                     }
                 }
                 if self.shape.as_deref() != Some(&shape) {
@@ -100,16 +101,20 @@ impl Group {
         }
     }
 
-    /// Gives the relays that are ready the new shape; those whose sink it does not fit are made ready again.
+    /// Gives the relays that are ready the new shape; those that it does not fit, or whose shard key is another, are made ready
+    /// again.
     fn reshape(&mut self) {
         let Some(shape) = &self.shape else { return };
         if let Some(sleeper) = &self.sleeper {
             sleeper.waits_for(shape.root);
         }
+        // Another key, or another value in it, may have moved rows from shard to shard.
+        self.shards = Shards::default();
         for member in &mut self.members {
             if let Some(ready) = &member.ready {
                 ready.supersede();
-                member.ready = ready.sink.fits(&shape.columns).then(|| Arc::new(ready.with_shape(shape)));
+                let fits = ready.fits(shape) && shards::keeps_key(ready, shape);
+                member.ready = fits.then(|| Arc::new(ready.with_shape(shape)));
             }
             member.quiet = None;
             (member.unchecked, member.checking) = (true, false);

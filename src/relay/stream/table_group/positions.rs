@@ -1,0 +1,35 @@
+//! Positions of a group's cursors that lie where no turn leaves one.
+
+use super::Group;
+use crate::cursor;
+use crate::database::{Error, Session};
+use crate::relay::engine::deadline::within;
+use crate::relay::stream::beyond_clock;
+use crate::relay::stream::poll::Look;
+use crate::relay::stream::report;
+
+impl Group {
+    /// Halts the relays whose positions were set beyond the clock by anything but an operator's command: see [`beyond_clock`]. Costs a
+    /// statement only where one is there.
+    pub(super) async fn judge_positions(&mut self, session: &Session, look: &Look) -> Result<(), Error> {
+        let clock = look.sighting.horizon.observed_at;
+        for member in &mut self.members {
+            let (Some(ready), Some(standing)) = (member.ready.clone(), look.standing(&member.config.name)) else {
+                continue;
+            };
+            let Some(position) = beyond_clock::beyond(standing, clock) else { continue };
+            let is_known = member.ahead.as_ref() == Some(position);
+            if is_known || standing.change || ready.stands_still(standing.halted.as_ref()) {
+                continue;
+            }
+            let is_configured = beyond_clock::is_configured(ready.config.start, position);
+            if is_configured || within(&self.engine, cursor::has_moved_to(session, position.created_at)).await? {
+                member.ahead = Some(position.clone());
+                continue;
+            }
+            let failure = beyond_clock::failure(&ready, standing, position, clock);
+            report::halt(&self.engine, &ready, &failure, None).await;
+        }
+        Ok(())
+    }
+}
