@@ -6,6 +6,7 @@ mod canceled;
 mod interrupted;
 mod kinds;
 mod recorded;
+mod stalled;
 
 use kinds::{ACTIONS, Kind, MARKED_FIRST, PENDING, REQUESTS};
 
@@ -63,6 +64,18 @@ async fn slow_record_of_a_pending_row_holds_up_no_other() {
 #[tokio::test(flavor = "multi_thread")]
 async fn slow_record_of_a_request_holds_up_no_other() {
     recorded::slow_record_holds_up_no_other(&REQUESTS).await;
+}
+
+// Guarantee: pending.runner
+#[tokio::test(flavor = "multi_thread")]
+async fn row_marked_first_is_given_back_when_its_claim_was_not_answered() {
+    stalled::unanswered_claim_is_given_back(&MARKED_FIRST).await;
+}
+
+// Guarantee: pending.runner
+#[tokio::test(flavor = "multi_thread")]
+async fn request_is_given_back_when_its_claim_was_not_answered() {
+    stalled::unanswered_claim_is_given_back(&REQUESTS).await;
 }
 
 /// The jobs that the receiver has been sent, in order.

@@ -13,7 +13,7 @@ use crate::relay::Config;
 use crate::relay::engine::Engine;
 use crate::relay::engine::not_ready::Unready;
 use crate::relay::queue::runner;
-use crate::relay::queue::work::{AttemptOf, Begun, Claim, Context, Poll, Recorded, Renewal, Work};
+use crate::relay::queue::work::{Attempt, AttemptOf, Begun, Claim, Context, Poll, Recorded, Renewal, Work};
 use crate::source::Schedules;
 
 mod claim;
@@ -145,6 +145,11 @@ impl Work for ScheduleWork {
         claimed: ClaimedActions,
     ) -> Begun<ActionJob> {
         Begun { jobs: self.begun(&context.config.name, prepared, claimed), progressed: false }
+    }
+
+    fn unanswered(&mut self, claimed: ClaimedActions) -> Vec<AttemptOf<Self>> {
+        let jobs = self.jobs(claimed.actions, &claimed.token, claimed.asked);
+        jobs.into_iter().map(|job| Attempt::unanswered(job, ActionOutcome::NotBegun)).collect()
     }
 
     async fn send(engine: Arc<Engine>, prepared: Arc<PreparedSchedule>, jobs: Vec<ActionJob>) -> Vec<AttemptOf<Self>> {

@@ -11,7 +11,7 @@ use crate::relay::engine::circuit::OPENS_AFTER;
 use crate::relay::engine::deadline::within;
 use crate::relay::engine::disposition::{Disposition, ForCircuit, ForRelay};
 use crate::relay::engine::report;
-use crate::sink::{Class, Failure};
+use crate::sink::{Class, Failure, named};
 
 /// A row of failures is reported no more often than this.
 const TELL: Duration = Duration::from_secs(1);
@@ -98,7 +98,7 @@ impl FailureTracker {
     /// The database said no to a relay that was ready under this fingerprint, if it was.
     pub(in crate::relay) async fn failed(&mut self, error: &Error, fingerprint: Option<&str>) -> NextAttempt {
         let meaning = sqlstate::meaning(error);
-        let (code, hint) = (sqlstate::word(error), meaning.hint.replace("NAME", &self.cursor));
+        let (code, hint) = (sqlstate::word(error), named(meaning.hint, &self.cursor));
         let class = if meaning.cure == sqlstate::Cure::Halt { Class::Fatal } else { Class::Retry };
         let failure = Failure::of(class, &code, error.to_string(), hint);
         let pause = self.backoff.failed(fastrand::f64());

@@ -10,11 +10,12 @@ use crate::cursor::claims::Settlement;
 use crate::database::{Error, Session, sqlstate};
 use crate::position::Timestamp;
 use crate::relay::engine::deadline::within;
+use crate::relay::engine::intervals::SAMPLE;
 use crate::relay::engine::not_ready::Unready;
 use crate::relay::engine::{Engine, Single};
 use crate::relay::queue::reach::Reach;
 use crate::relay::queue::runner;
-use crate::relay::queue::work::{AttemptOf, Begun, Claim, Context, Poll, Recorded, Renewal, Renewed, Work};
+use crate::relay::queue::work::{Attempt, AttemptOf, Begun, Claim, Context, Poll, Recorded, Renewal, Renewed, Work};
 use crate::relay::{Config, Guarantee};
 use crate::sink::{Class, Failure};
 use crate::source::Pending;
@@ -50,13 +51,15 @@ struct PendingWork {
     reach: Option<Reach>,
     /// The topic of dead letters did not take a copy: when, and why.
     uncopied: Option<(Instant, Failure)>,
+    /// When the casts of the table's columns were last read.
+    casts_read: Option<Instant>,
 }
 
 /// Runs the relay until the engine stops and what it has begun to send has ended.
 pub(in crate::relay) async fn run(engine: Arc<Engine>, config: Config, source: Pending) {
     let reach =
         source.lanes.is_some().then(|| Reach::new(config.lanes, Instant::now()).tireless(engine.once().is_some()));
-    runner::run(engine, config, PendingWork { source, narrow: 0, reach, uncopied: None }).await;
+    runner::run(engine, config, PendingWork { source, narrow: 0, reach, uncopied: None, casts_read: None }).await;
 }
 
 impl Work for PendingWork {
@@ -71,6 +74,15 @@ impl Work for PendingWork {
 
     async fn prepare(&self, engine: &Arc<Engine>, config: &Config) -> Result<Result<PreparedPending, Unready>, Error> {
         prepare::prepare(engine, config, &self.source).await
+    }
+
+    /// Each time where a cast may be created that a claim would call, else when what waits is measured: a column may get another type.
+    async fn holds(&mut self, prepared: &PreparedPending, session: &Session) -> Result<bool, Error> {
+        if !prepared.due.may_get_casts() && self.casts_read.is_some_and(|read| read.elapsed() < SAMPLE) {
+            return Ok(true);
+        }
+        self.casts_read = Some(Instant::now());
+        prepared.due.has_same_casts(session).await
     }
 
     async fn poll(
@@ -153,6 +165,10 @@ impl Work for PendingWork {
         let (code, hint) = (sqlstate::word(&error), if is_too_slow { SLOW } else { REFUSED });
         let failure = Failure::of(Class::Retry, &code, error.to_string(), hint);
         claim::put_off(&context.engine, prepared, found, &failure).await
+    }
+
+    fn unanswered(&mut self, claimed: ClaimedRows) -> Vec<AttemptOf<Self>> {
+        claimed.jobs.into_iter().map(|job| Attempt::unanswered(job, SendOutcome::Untried)).collect()
     }
 
     fn groups(prepared: &PreparedPending, jobs: Vec<PendingJob>) -> Vec<Vec<PendingJob>> {

@@ -15,7 +15,7 @@ use crate::relay::engine::deadline::within;
 use crate::relay::engine::not_ready::Unready;
 use crate::relay::queue::reach::Reach;
 use crate::relay::queue::runner;
-use crate::relay::queue::work::{AttemptOf, Begun, Claim, Context, Poll, Recorded, Renewal, Renewed, Work};
+use crate::relay::queue::work::{Attempt, AttemptOf, Begun, Claim, Context, Poll, Recorded, Renewal, Renewed, Work};
 use crate::source::Requests;
 
 mod claim;
@@ -118,6 +118,10 @@ impl Work for RequestWork {
         prepared.metrics.abandoned(u64::try_from(claimed.interrupted).unwrap_or(0));
         context.engine.progress(&context.config.name, |progress| progress.failed += claimed.given_up);
         Begun { jobs: claimed.jobs, progressed: claimed.given_up > 0 }
+    }
+
+    fn unanswered(&mut self, claimed: ClaimedRequests) -> Vec<AttemptOf<Self>> {
+        claimed.jobs.into_iter().map(|job| Attempt::unanswered(job, RequestOutcome::Untried)).collect()
     }
 
     /// A request that takes too long to be rendered waits by itself.

@@ -42,6 +42,8 @@ struct Runner<W: Work> {
     sending: InFlight<AttemptOf<W>>,
     /// What is still to be recorded.
     unrecorded: Vec<AttemptOf<W>>,
+    /// Jobs of a claim whose commit was not answered, while that may still take place.
+    unanswered: Vec<AttemptOf<W>>,
     /// How many of that one transaction records at most.
     size: BatchSize,
     pace: Pace,
@@ -62,6 +64,7 @@ pub(super) async fn run<W: Work>(engine: Arc<Engine>, config: Config, work: W) {
         },
         work,
         unrecorded: Vec::new(),
+        unanswered: Vec::new(),
         size: BatchSize::default(),
         sampled: None,
     };
@@ -82,6 +85,8 @@ impl<W: Work> Runner<W> {
             };
             // The claims of what is still to be recorded would expire during a longer one.
             let pause = if self.unrecorded.is_empty() { pause } else { pause.min(self.renewal_pause()) };
+            // What was claimed without an answer is given back before others take it for interrupted.
+            let pause = if self.unanswered.is_empty() { pause } else { pause.min(self.context.config.poll.max) };
             tokio::select! {
                 () = stop.cancelled() => {}
                 () = self.wait(pause) => {}
@@ -112,16 +117,17 @@ impl<W: Work> Runner<W> {
     /// is logged.
     async fn drain(&mut self) {
         let mut drain = Drain::new(self.context.config.turn.lock_kill());
-        while !self.sending.is_empty() || !self.unrecorded.is_empty() {
+        while !self.is_idle() {
             if let Err(error) = self.record().await {
                 self.context.failures.cannot_record(&error);
             }
             let over = drain.is_over(&self.context.engine);
-            if self.sending.is_empty() && (over || self.unrecorded.is_empty()) {
+            if self.sending.is_empty() && (over || self.is_idle()) {
                 break;
             }
             self.wait(drain.pause()).await;
         }
+        self.unrecorded.append(&mut self.unanswered);
         self.lose(self.unrecorded.iter().filter(|attempt| attempt.is_acknowledged()).count());
         if let Some(prepared) = self.context.checked.last()
             && let Err(error) = self.give_up(&prepared, true).await
@@ -141,6 +147,10 @@ impl<W: Work> Runner<W> {
             return Ok(self.context.config.poll.max);
         }
         let session = engine.probe.session().await?;
+        if !self.work.holds(&prepared, &session).await? {
+            self.context.checked.repeat();
+            return Ok(Duration::ZERO);
+        }
         // Also of a relay that is paused or halted: occurrences of its schedules are made all the same.
         let poll = self.work.poll(&self.context, &prepared, &session).await?;
         let standings = cursor::standings(&session, &[&name]).await?;
@@ -167,6 +177,9 @@ impl<W: Work> Runner<W> {
         if !poll.due || room == 0 {
             let pause = self.pace.after(false);
             return Ok(poll.next_in.map_or(pause, |next| pause.min(next)));
+        }
+        if self.waits_for_claim() {
+            return Ok(self.context.config.poll.min);
         }
         let now = Instant::now();
         if self.context.failures.not_before > now {
@@ -196,6 +209,8 @@ impl<W: Work> Runner<W> {
         let claimed = match self.claim(prepared, &poll.detail, room).await {
             Ok(Ok(claimed)) => claimed,
             Ok(Err(refusal)) => return Ok(self.not_claimed(prepared, refusal)),
+            // It says nothing of what was to be claimed.
+            Err(error) if self.waits_for_claim() => return Err(error),
             Err(error) => {
                 self.work.claim_refused(&self.context, prepared, &poll.detail, error).await?;
                 return Ok(Duration::ZERO);
@@ -246,7 +261,13 @@ impl<W: Work> Runner<W> {
     }
 
     fn is_idle(&self) -> bool {
-        self.sending.is_empty() && self.unrecorded.is_empty()
+        self.sending.is_empty() && self.unrecorded.is_empty() && self.unanswered.is_empty()
+    }
+
+    /// Whether a claim was not answered, and what it may have claimed is not given back yet: the next claim would take that for what a
+    /// replica had that ended.
+    fn waits_for_claim(&self) -> bool {
+        !self.unanswered.is_empty() || self.unrecorded.iter().any(|attempt| attempt.unanswered)
     }
 
     /// So many outcomes that were acknowledged will never be recorded.

@@ -23,6 +23,10 @@ use crate::relay::queue::checked::{Checked, Seated};
 use crate::relay::queue::failure_tracker::FailureTracker;
 use crate::sink::Sink;
 
+mod attempt;
+
+pub(super) use attempt::Attempt;
+
 /// A relay that has passed its checks, as the runner sees it.
 pub(super) trait Prepared: Seated + Send + Sync + 'static {
     /// Where its jobs go.
@@ -50,50 +54,8 @@ pub(super) trait Outcome: Send + Sync + 'static {
     }
 }
 
-/// A job that was sent, or was to be, until what became of it is recorded.
-#[derive(Clone, Debug)]
-pub(super) struct Attempt<J, O> {
-    pub(super) job: J,
-    pub(super) outcome: O,
-    /// It is logged and counted.
-    pub(super) reported: bool,
-    /// The server has refused to record it, and that is logged.
-    pub(super) refused: bool,
-    /// Its record has held others up: it is recorded by itself.
-    pub(super) alone: bool,
-    /// A commit that would have recorded it was not answered.
-    pub(super) may_be_recorded: bool,
-    /// Its claim was another replica's when it was to be renewed.
-    pub(super) lost: bool,
-    /// When its claim was last made or renewed, by this process's clock.
-    pub(super) renewed: Instant,
-    /// Since when it is to be recorded.
-    pub(super) ended: Instant,
-}
-
 /// An attempt of this kind of work.
 pub(super) type AttemptOf<W> = Attempt<<W as Work>::Job, <W as Work>::Outcome>;
-
-impl<J: Job, O: Outcome> Attempt<J, O> {
-    pub(super) fn new(job: J, outcome: O) -> Self {
-        let (renewed, ended) = (job.claimed_at(), Instant::now());
-        Self {
-            renewed,
-            ended,
-            job,
-            outcome,
-            reported: false,
-            refused: false,
-            alone: false,
-            may_be_recorded: false,
-            lost: false,
-        }
-    }
-
-    pub(super) fn is_acknowledged(&self) -> bool {
-        self.outcome.is_acknowledged()
-    }
-}
 
 /// The outcome of recording an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -230,6 +192,15 @@ pub(super) trait Work: Sized + Send + Sync + 'static {
         std::future::ready(())
     }
 
+    /// Whether what is read is still as the checks have found it; otherwise they run again.
+    fn holds(
+        &mut self,
+        _prepared: &Self::Prepared,
+        _session: &Session,
+    ) -> impl Future<Output = Result<bool, Error>> + Send {
+        std::future::ready(Ok(true))
+    }
+
     /// Finds out what there is to do; locks nothing that a claim needs.
     fn poll(
         &mut self,
@@ -277,6 +248,9 @@ pub(super) trait Work: Sized + Send + Sync + 'static {
     ) -> impl Future<Output = Result<(), Error>> + Send {
         std::future::ready(Err(error))
     }
+
+    /// The commit of a claim was not answered, and nothing of it is begun: attempts that give back what it may have claimed.
+    fn unanswered(&mut self, claimed: Self::Claimed) -> Vec<AttemptOf<Self>>;
 
     /// Which jobs are sent together, by one call of [`Self::send`].
     fn groups(_prepared: &Self::Prepared, jobs: Vec<Self::Job>) -> Vec<Vec<Self::Job>> {

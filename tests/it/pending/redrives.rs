@@ -79,7 +79,7 @@ async fn redrive_whose_replica_ended_under_at_most_once_has_an_unknown_outcome()
     assert_eq!((count(&owner, ended).await, receiver.requests().len()), (1, 1), "{log}");
     assert_eq!(count(&owner, "SELECT count(*) FROM outbox.claim WHERE state = 'unknown'").await, 1);
     let out = shown(&text, &owner).await;
-    assert!(out.contains("replica killed ended or was cut off while it had the row: sent or not"), "{out}");
+    assert!(out.contains("the claim of replica killed ended without a record"), "{out}");
 }
 
 // Guarantee: pending.redrive-ends

@@ -14,13 +14,15 @@ pub struct Kind {
     source: &'static str,
     /// Its own configuration of the sink.
     sink: &'static str,
-    setup: &'static str,
+    pub setup: &'static str,
     /// Adds the job `$1`, due now.
-    add: &'static str,
+    pub add: &'static str,
     /// How many jobs were sent and are recorded.
-    recorded: &'static str,
+    pub recorded: &'static str,
+    /// How many jobs count as ones that a replica had when it ended.
+    pub interrupted: &'static str,
     /// How many claims there are.
-    claims: &'static str,
+    pub claims: &'static str,
     /// The table that holds claims.
     pub table: &'static str,
     /// Of that table: when a job was claimed.
@@ -39,6 +41,10 @@ pub struct Kind {
 
 /// The deadline of a relay that need not wait for long.
 pub const DEADLINE: &str = "1s";
+/// That of one whose claims have to be renewed in time, also on a busy machine.
+pub const LONG_DEADLINE: &str = "2s";
+/// How long a claim lasts with it, where the deadline decides that.
+pub const LONG_LEASE: Duration = Duration::from_millis(4_800);
 
 /// Due work that is marked after it was sent. The mark counts also when the claim is lost.
 pub const PENDING: Kind = Kind {
@@ -48,6 +54,7 @@ pub const PENDING: Kind = Kind {
             GRANT SELECT, UPDATE (sent) ON public.jobs TO relay",
     add: "INSERT INTO public.jobs (id, due) VALUES ($1, now())",
     recorded: "SELECT count(*) FROM public.jobs AS j WHERE j.sent AND NOT EXISTS (SELECT FROM outbox.claim WHERE key[1] = j.id)",
+    interrupted: "SELECT count(*) FROM outbox.claim WHERE state = 'unknown'",
     claims: "SELECT count(*) FROM outbox.claim WHERE state IN ('claimed', 'sending')",
     table: "outbox.claim",
     begun: "claimed_at",
@@ -73,6 +80,7 @@ pub const REQUESTS: Kind = Kind {
     setup: "INSERT INTO outbox.template (name, relay) VALUES ('jobs', 'jobs')",
     add: "SELECT outbox.enqueue($1, 'jobs')",
     recorded: "SELECT count(*) FROM outbox.request WHERE status = 'completed'",
+    interrupted: "SELECT count(*) FROM outbox.request WHERE ambiguous > 0 OR attempts > 0",
     claims: "SELECT count(*) FROM outbox.request WHERE expires_at IS NOT NULL",
     table: "outbox.request",
     begun: "claimed_at",
@@ -91,6 +99,7 @@ pub const ACTIONS: Kind = Kind {
     setup: "",
     add: "INSERT INTO outbox.schedule (name, relay, starts_at, on_interrupted) VALUES ($1, 'jobs', now(), 'retry')",
     recorded: "SELECT count(*) FROM outbox.action WHERE status = 'completed'",
+    interrupted: "SELECT count(*) FROM outbox.action WHERE attempts > 0",
     claims: "SELECT count(*) FROM outbox.action WHERE status = 'running'",
     table: "outbox.action",
     begun: "started_at",
@@ -102,6 +111,17 @@ pub const ACTIONS: Kind = Kind {
 };
 
 impl Kind {
+    /// The section of its relay, which sends to this receiver.
+    pub fn relay(&self, receiver: &Receiver, deadline: &str, timeout: &str) -> String {
+        format!(
+            "[[relay]]\nname = \"jobs\"\n{}\n[relay.turn]\ndeadline = \"{deadline}\"\n[relay.sink.http]\nurl = \"{}/\"\n\
+             timeout = \"{timeout}\"\n{}\n",
+            self.source,
+            receiver.url(),
+            self.sink
+        )
+    }
+
     /// The configuration `text`, for many jobs at once.
     pub fn wide(&self, text: &str) -> String {
         let wide = format!("{}\nlimit = 100\nin_flight = 100", self.source);
@@ -124,14 +144,7 @@ impl Fixture {
         let (database, receiver) = (database().await, Receiver::start());
         let owner = database.connect("postgres").await;
         owner.batch_execute(kind.setup).await.unwrap();
-        let relay = format!(
-            "[[relay]]\nname = \"jobs\"\n{}\n[relay.turn]\ndeadline = \"{deadline}\"\n[relay.sink.http]\nurl = \"{}/\"\n\
-             timeout = \"{timeout}\"\n{}\n",
-            kind.source,
-            receiver.url(),
-            kind.sink
-        );
-        let text = toml(&database, "relay", None, &relay);
+        let text = toml(&database, "relay", None, &kind.relay(&receiver, deadline, timeout));
         Self { kind, database, owner, receiver, text }
     }
 

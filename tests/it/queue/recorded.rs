@@ -2,7 +2,7 @@
 
 use rustix::process::Signal;
 
-use super::kinds::{DEADLINE, Fixture};
+use super::kinds::{DEADLINE, Fixture, LONG_DEADLINE, LONG_LEASE};
 use super::{Kind, sent};
 use crate::support::outside::{line, lines};
 use crate::support::{PATIENCE, Process, eventually};
@@ -52,14 +52,14 @@ pub async fn clock_set_back_while_sending_records_once(kind: &'static Kind) {
 }
 
 pub async fn claim_is_renewed_while_record_is_refused(kind: &'static Kind) {
-    let fixture = Fixture::new(kind, DEADLINE, "600ms").await;
+    let fixture = Fixture::new(kind, LONG_DEADLINE, "1200ms").await;
     fixture.refuse("a", "53100").await;
     fixture.add("a").await;
     let process = fixture.replica("first");
     let _second = fixture.replica("second");
     let Kind { table, begun, .. } = kind;
     let old = format!("SELECT count(*) FROM {table} WHERE now() - {begun} > $1::float8 * interval '1 s'");
-    let seconds = kind.lease.as_secs_f64() * 2.0 + 1.0;
+    let seconds = kind.lease.max(LONG_LEASE).as_secs_f64() * 2.0 + 1.0;
     let is_old = async || fixture.owner.query_one(&old, &[&seconds]).await.unwrap().get::<_, i64>(0) == 1;
     eventually(PATIENCE * 4, is_old).await;
     assert_eq!(sent(&fixture.receiver), ["a"], "{}", process.log());
@@ -119,7 +119,7 @@ pub async fn slow_record_holds_up_no_other(kind: &'static Kind) {
 /// A server that ends a refused transaction slowly has reported the error before its locks are free: subtransactions make it slow.
 #[tokio::test(flavor = "multi_thread")]
 async fn claim_is_renewed_although_the_refused_record_still_has_its_lock() {
-    let fixture = Fixture::new(&super::REQUESTS, DEADLINE, "600ms").await;
+    let fixture = Fixture::new(&super::REQUESTS, LONG_DEADLINE, "1200ms").await;
     let slow = "CREATE UNLOGGED TABLE public.slow (n int); GRANT INSERT ON public.slow TO relay; \
                 CREATE FUNCTION public.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF NEW.status = 'completed' THEN \
                 FOR n IN 1..20000 LOOP BEGIN INSERT INTO public.slow VALUES (n); EXCEPTION WHEN others THEN RAISE; END; END LOOP; \

@@ -62,12 +62,16 @@ impl ScheduleWork {
                 "a replica ended or was cut off while it had the action"
             );
         }
-        let (token, asked) = (claimed.token, claimed.asked);
+        self.jobs(claimed.actions, &claimed.token, claimed.asked)
+    }
+
+    /// What was claimed with this token, and is renewed from now on.
+    pub(super) fn jobs(&self, actions: Vec<Claimed>, token: &str, asked: Instant) -> Vec<ActionJob> {
         let job = |action: Claimed| {
-            let claim = self.renewer.add(action.id, &token, asked);
-            ActionJob { action, token: token.clone(), claim, claimed: asked }
+            let claim = self.renewer.add(action.id, token, asked);
+            ActionJob { action, token: token.to_owned(), claim, claimed: asked }
         };
-        claimed.actions.into_iter().map(job).collect()
+        actions.into_iter().map(job).collect()
     }
 }
 

@@ -8,15 +8,18 @@ use super::prepare::PreparedSchedule;
 use crate::batch::Batch;
 use crate::cursor::actions::{End, Recorded};
 use crate::cursor::claims::Settlement;
-use crate::database::{Error, Fragile};
+use crate::database::Error;
 use crate::relay::engine::deadline::within;
 use crate::relay::engine::{Engine, Single};
 use crate::relay::queue::work::Attempt;
 use crate::sink::command::CommandSink;
-use crate::sink::{Class, Failure, Mode, Progress, Sink};
-use crate::source::action_query::{self, Query, Unanswered};
+use crate::sink::{Failure, Mode, Progress, Sink};
 use crate::source::schedule::{self, Printed};
-use crate::visible::visible;
+use failures::{commandless, locked, sinkless_command, unavailable, unprintable};
+use query::QueryReport;
+
+mod failures;
+mod query;
 
 /// How long a program that has taken too long may take to end, and more.
 const GRACE: Duration = Duration::from_secs(5);
@@ -25,16 +28,6 @@ const GRACE: Duration = Duration::from_secs(5);
 pub(super) struct ActionExecution {
     pub(super) engine: Arc<Engine>,
     pub(super) prepared: Arc<PreparedSchedule>,
-}
-
-/// What a query has to report.
-enum QueryReport {
-    /// The action has none.
-    None,
-    /// This.
-    Rows(Vec<String>),
-    /// There is nothing to do; why.
-    Nothing(String),
 }
 
 /// Whether something may have happened already, for the code that stops it on the way.
@@ -143,28 +136,6 @@ impl ActionExecution {
         done.unwrap_or_else(|| ActionOutcome::TimedOut { ambiguous: stage.is_doubtful() })
     }
 
-    /// What the action's query has to report, and the action's deadline: its time begins when the query can, and what it waits for
-    /// the queries of others is not of it. An error is how the action ends.
-    async fn report(
-        &self,
-        job: &ActionJob,
-        stage: &mut ExecutionProgress,
-    ) -> Result<(QueryReport, Instant), ActionOutcome> {
-        let (schedules, action) = (&self.prepared.schedules, &job.action);
-        let Some(name) = &action.query else { return Ok((QueryReport::None, Instant::now() + action.timeout)) };
-        let query = schedules.queries.get(name);
-        let query = query.ok_or_else(|| ActionOutcome::Failed(unknown_query(name, &self.prepared)))?;
-        let role = schedules.role_of(&action.tenant).ok_or_else(|| ActionOutcome::Failed(roleless()))?;
-        let connection = self.connection(job, true, Duration::ZERO).await?;
-        self.starts(job, stage);
-        let deadline = Instant::now() + action.timeout;
-        match until(deadline, self.ask(job, query, &role, connection)).await {
-            Some(Ok(report)) => Ok((report, deadline)),
-            Some(Err(failure)) => Err(ActionOutcome::Failed(failure)),
-            None => Err(ActionOutcome::TimedOut { ambiguous: false }),
-        }
-    }
-
     /// Something of the action is run from here on: the first time that this is so, it has begun.
     fn starts(&self, job: &ActionJob, stage: &mut ExecutionProgress) {
         let action = &job.action;
@@ -185,33 +156,6 @@ impl ActionExecution {
         };
         job.claim.runs();
         connection.map_err(|error| ActionOutcome::Failed(unavailable(&error)))
-    }
-
-    /// Asks the action's query.
-    async fn ask(&self, job: &ActionJob, query: &Query, role: &str, single: Single) -> Result<QueryReport, Failure> {
-        let Single { connection, right } = single;
-        let tenant = &job.action.tenant;
-        let schema = Some(tenant.as_str()).filter(|tenant| self.prepared.schedules.is_schema(tenant));
-        let session = Fragile::new(connection);
-        let answer = action_query::run(&session, query, Some(role), schema, &job.action.payload).await;
-        let reported = answer.map_err(unanswered)?;
-        session.give_back();
-        drop(right);
-        let (name, rows) = (&query.name, reported.rows.len());
-        if !action_query::holds(query.when.as_ref(), &reported.rows).map_err(unanswered)? {
-            return Ok(QueryReport::Nothing(format!("nothing to report: query {name}, {rows} rows")));
-        }
-        if reported.truncated {
-            let (cursor, id) = (&self.prepared.config.name, job.action.id);
-            tracing::warn!(
-                cursor,
-                id,
-                query = name,
-                rows,
-                "the query has more rows than max_rows: the rest is left out"
-            );
-        }
-        Ok(QueryReport::Rows(reported.rows))
     }
 
     /// A message of a receiver that answers each.
@@ -312,53 +256,4 @@ async fn start(
         Ok(result) => ActionOutcome::Done(result),
         Err(failure) => ActionOutcome::Failed(failure),
     }
-}
-
-fn unknown_query(name: &str, prepared: &PreparedSchedule) -> Failure {
-    let known: Vec<_> = prepared.schedules.queries.keys().map(String::as_str).collect();
-    let message = format!("the schedule names the query {}, which its relay does not have", visible(name));
-    let hint = format!(
-        "Correct the schedule's column query; the relay has {}.",
-        if known.is_empty() { "none".to_owned() } else { known.join(", ") }
-    );
-    Failure::of(Class::Poison, "unknown_query", message, hint)
-}
-
-fn locked() -> Failure {
-    let hint = "Commit edits of schedules at once. It is retried.";
-    Failure::of(Class::Retry, "locked", "a transaction that has edited its schedule is still open", hint)
-}
-
-fn roleless() -> Failure {
-    let hint = "Write the tenant into the schedule, or a role without {{ tenant }} into [relay.source.schedule].";
-    Failure::of(
-        Class::Poison,
-        "query_role",
-        "the query runs as its tenant's role, and the schedule has no tenant",
-        hint,
-    )
-}
-
-fn unavailable(error: &Error) -> Failure {
-    Failure::of(Class::Retry, "database", error.to_string(), "It is retried.")
-}
-
-fn unanswered(why: Unanswered) -> Failure {
-    let class = if why.passing { Class::Retry } else { Class::Poison };
-    Failure::of(class, why.code, why.message, why.hint)
-}
-
-fn sinkless_command() -> Failure {
-    let hint = "Take the command out of the schedule, or name a relay of [relay.sink.command].";
-    Failure::of(Class::Poison, "command_elsewhere", "the schedule names a command, and its relay starts none", hint)
-}
-
-fn commandless() -> Failure {
-    let hint = "Write the name of one of the relay's programs into the schedule's column command.";
-    Failure::of(Class::Poison, "command_missing", "the schedule names no command, and its relay starts commands", hint)
-}
-
-fn unprintable(error: &serde_json::Error) -> Failure {
-    let hint = "Write a payload that is a JSON object, and a query whose rows are.";
-    Failure::of(Class::Poison, "unprintable", format!("nothing can be printed of the action: {error}"), hint)
 }

@@ -120,7 +120,7 @@ impl PendingClaimBuilder<'_> {
                 tracing::error!(
                     cursor = prepared.config.name,
                     key,
-                    "outcome unknown: a replica ended while it had the row"
+                    "outcome unknown: a claim ended without a record, because a replica ended or PostgreSQL did not answer"
                 );
             }
         } else if !first && fastrand::u32(..1_000) == 0 {

@@ -65,6 +65,10 @@ pub(super) async fn prepare(
         Ok(letters) => letters,
         Err(unready) => return Ok(Err(unready)),
     };
+    let casts = due.casts_called(sink.fields());
+    if !casts.is_empty() {
+        return Ok(Err(Unready::first(casts)));
+    }
     for sql in statements(&due, sink.fields(), config.guarantee) {
         if let Err(error) = session.prepare(&sql).await {
             if error.code().is_none() {

@@ -201,7 +201,7 @@ fn report_untried() -> ErrorReport<'static> {
     ErrorReport {
         class: Class::Retry.as_str(),
         code: "not_tried",
-        message: "The row was claimed and not sent: the one before it failed, or time was up",
+        message: "The row was claimed and not sent: the one before it failed, time was up, or PostgreSQL did not answer the claim's commit",
         hint: "It is retried at once.",
         message_id: None,
     }

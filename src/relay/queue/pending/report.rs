@@ -42,6 +42,7 @@ pub(super) async fn report(
         error = failure.message,
         hint = failure.hint,
         attempt = job.attempts + 1,
+        ambiguous = failure.ambiguous,
         unknown = meaning.message == ForMessage::Unknown,
         "send failed"
     );
@@ -104,8 +105,7 @@ pub(super) async fn mark_without_effect(context: &mut Context<PreparedPending>, 
         context.engine.unrecorded.lost(&context.config.name, 1);
     }
     context.engine.progress(&context.config.name, |progress| progress.failed += 1);
-    let mut failure = unmarkable();
-    failure.hint = failure.hint.replace("NAME", &context.config.name);
+    let failure = unmarkable().of_relay(&context.config.name);
     context.failures.halt(&prepared.seat.fingerprint, &failure, Some(&key.message_id())).await;
 }
 

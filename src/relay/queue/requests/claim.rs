@@ -159,7 +159,10 @@ impl RequestClaimBuilder<'_> {
             let (code, message) = if forgotten {
                 ("key_forgotten", "it may have been sent, and the receiver may have forgotten its idempotency key")
             } else {
-                ("interrupted", "a replica ended or was cut off while it had the request: sent or not")
+                (
+                    "interrupted",
+                    "a claim ended without a record: a replica ended or was cut off, or PostgreSQL did not answer it; sent or not",
+                )
             };
             let hint = "See at the receiver whether it has arrived; `outbox-relay request redrive ID` sends it again.";
             let error = ErrorReport { class: Class::Retry.as_str(), code, message, hint, message_id: None };

@@ -89,7 +89,7 @@ fn untried() -> ErrorReport<'static> {
     ErrorReport {
         class: Class::Retry.as_str(),
         code: "not_tried",
-        message: "The request was claimed and not sent: time was up",
+        message: "The request was claimed and not sent: time was up, or PostgreSQL did not answer the claim's commit",
         hint: "It is retried at once.",
         message_id: None,
     }

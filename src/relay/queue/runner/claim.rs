@@ -42,10 +42,30 @@ impl<W: Work> Runner<W> {
         let claimed = within(engine, self.work.claim(claim)).await?;
         if W::is_in_vain(&claimed) {
             within(engine, cursor.release()).await?;
-        } else {
-            within(engine, cursor.claimed(&engine.replica, W::is_durable(prepared))).await?;
+        } else if let Err(error) = within(engine, cursor.claimed(&engine.replica, W::is_durable(prepared))).await {
+            if error.may_have_committed() {
+                self.unanswered.extend(self.work.unanswered(claimed));
+            }
+            return Err(error);
         }
         Ok(Ok(claimed))
+    }
+
+    /// Finds out whether a claim whose commit was not answered has ended. A commit that waits for a standby takes place later: until then
+    /// its transaction keeps the cursor locked, and what it has claimed cannot be seen. Once it has ended, that is given back with what
+    /// is to be recorded.
+    pub(super) async fn ask_unanswered(&mut self, prepared: &W::Prepared) -> Result<(), Error> {
+        if self.unanswered.is_empty() {
+            return Ok(());
+        }
+        let engine = &self.context.engine;
+        let Single { connection, right: _right } = engine.single().await?;
+        let locking = LockedCursor::lock(connection, &self.context.config.name, &prepared.seat().identity, None);
+        if let Some(cursor) = within(engine, locking).await? {
+            within(engine, cursor.release()).await?;
+            self.unrecorded.append(&mut self.unanswered);
+        }
+        Ok(())
     }
 
     /// How long to wait before the next claim.

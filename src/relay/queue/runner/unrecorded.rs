@@ -19,9 +19,11 @@ impl<W: Work> Runner<W> {
     /// Records everything that has ended; what cannot be recorded yet stays for the next time, with the relay as the last passed
     /// checks found it.
     pub(super) async fn record(&mut self) -> Result<(), Error> {
-        let Some(prepared) = self.context.checked.last().filter(|_| !self.unrecorded.is_empty()) else {
-            return Ok(());
-        };
+        let Some(prepared) = self.context.checked.last() else { return Ok(()) };
+        let asked = self.ask_unanswered(&prepared).await;
+        if self.unrecorded.is_empty() {
+            return asked;
+        }
         for attempt in self.unrecorded.iter_mut().filter(|attempt| !attempt.reported) {
             self.work.ended(&mut self.context, &prepared, attempt).await;
             attempt.reported = true;
@@ -33,7 +35,7 @@ impl<W: Work> Runner<W> {
         self.forget_lost(renewed.is_err());
         // Also while nothing can be recorded: the limit holds whatever the reason.
         let given_up = self.give_up(&prepared, false).await;
-        renewed.and(recorded).and(given_up)
+        asked.and(renewed).and(recorded).and(given_up)
     }
 
     /// Until when records may begin that begin now: claims are to be renewed soon.
@@ -217,9 +219,9 @@ impl<W: Work> Runner<W> {
     /// Forgets those that another replica decides about: their claims ended some time ago. What was done, or not begun, is kept: unless
     /// another has taken it, its token still counts.
     fn expire(&mut self, has_expired: impl Fn(&AttemptOf<W>) -> bool) {
-        let (expired, kept): (Vec<_>, Vec<_>) = std::mem::take(&mut self.unrecorded)
-            .into_iter()
-            .partition(|attempt| has_expired(attempt) && !attempt.is_acknowledged() && attempt.outcome.was_begun());
+        let (expired, kept): (Vec<_>, Vec<_>) = std::mem::take(&mut self.unrecorded).into_iter().partition(|attempt| {
+            has_expired(attempt) && !attempt.is_acknowledged() && attempt.outcome.was_begun() && !attempt.unanswered
+        });
         self.unrecorded = kept;
         if !expired.is_empty() {
             let (cursor, jobs) = (&self.context.config.name, expired.len());
@@ -232,7 +234,9 @@ impl<W: Work> Runner<W> {
     fn taken(&self, attempt: &AttemptOf<W>, marked: bool) {
         let (cursor, id, acknowledged) = (&self.context.config.name, attempt.job.id(), attempt.is_acknowledged());
         self.lose(usize::from(acknowledged && !marked && !attempt.may_be_recorded));
-        if attempt.may_be_recorded {
+        if attempt.unanswered {
+            tracing::debug!(cursor, id, "given back: a claim that was not answered did not take place, or is over");
+        } else if attempt.may_be_recorded {
             tracing::warn!(
                 cursor,
                 id,
@@ -252,12 +256,13 @@ impl<W: Work> Runner<W> {
     /// counted.
     pub(super) async fn give_up(&mut self, prepared: &W::Prepared, ending: bool) -> Result<(), Error> {
         let patience = if ending { Duration::ZERO } else { self.context.config.turn.lock_kill() * PATIENCE };
-        // A claim that is always renewed costs nothing while a row is only locked.
-        let waits_for_lock =
-            |attempt: &AttemptOf<W>| !ending && !attempt.refused && W::renewal(&self.context.config) == Renewal::Always;
+        // A claim that is always renewed costs nothing while a row is only locked; what was claimed without an answer is given back, however
+        // late that is.
+        let is_always_renewed = W::renewal(&self.context.config) == Renewal::Always;
+        let stays = |attempt: &AttemptOf<W>| !ending && (attempt.unanswered || is_always_renewed && !attempt.refused);
         let (late, kept): (Vec<_>, Vec<_>) = std::mem::take(&mut self.unrecorded)
             .into_iter()
-            .partition(|attempt| attempt.ended.elapsed() >= patience && !waits_for_lock(attempt));
+            .partition(|attempt| attempt.ended.elapsed() >= patience && !stays(attempt));
         self.unrecorded = kept;
         let mut late = late.into_iter();
         while let Some(attempt) = late.next() {
