@@ -1,11 +1,11 @@
 # Everything runs through cargo; make only installs what is missing first. `make` lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help deps deps-demo deps-test deps-consumers deps-lint deps-apt deps-fetch build-lint build-test demo test fuzz test-page test-incumbent test-collector test-apps test-pg lint audit bench \
-    bench-compare soak dist try-deb image try-image crates
+.PHONY: help deps deps-demo deps-test deps-consumers deps-lint deps-apt deps-fetch build-lint build-test demo test fuzz test-page test-incumbent test-collector test-registry test-apps test-pg lint audit bench \
+    bench-compare soak test-planted test-promotions dist try-deb image try-image crates
 
 # Options of the demo, for example: make demo ARGS="--seconds 60 --json"
 ARGS ?=
-# What the demo plays: bookings, reminders, requests, schedules or lanes, for example: make demo SCENARIO=reminders
+# What the demo plays: bookings, reminders, requests, schedules, lanes or jobs, for example: make demo SCENARIO=reminders
 SCENARIO ?=
 # real: start an Apache Kafka broker for the demo; HOST:PORT: use that one. Empty: librdkafka's in-process broker.
 KAFKA ?=
@@ -29,11 +29,14 @@ HOURS ?= 8
 SEED ?=
 STORMS ?=
 RELAY ?=
+# make test-planted, make test-promotions: how many losses, how many kills in another run without a loss, how many promotions.
+COUNT ?= 100
+KILLS ?= 200
+PROMOTIONS ?= 200
 # What would be published, in this order. What only the repository needs is left out, and cargo says so.
 CRATES = -p outbox-relay-librdkafka -p outbox-relay-rdkafka -p outbox-relay
-# Tests wait for servers half of their time: three at a time for two cores. Six take half as long alone; beside the lint they make
-# claims run out in tests whose claims last for 2.4 s.
-export RUST_TEST_THREADS ?= $(shell echo $$(( $$(nproc) * 3 / 2 )))
+# Tests wait for servers more than half of their time: five at a time for two cores.
+export RUST_TEST_THREADS ?= $(shell echo $$(( $$(nproc) * 5 / 2 )))
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -64,7 +67,7 @@ deps-fetch:
 	@scripts/openapi-tools
 	@scripts/consumer-kit
 
-demo: deps-demo ## Three replicas survive a kill with nothing lost; ARGS="--seconds 20 --json", KAFKA=real, SCENARIO=reminders|requests|schedules|lanes
+demo: deps-demo ## Three replicas survive a kill with nothing lost; ARGS="--seconds 20 --json", KAFKA=real, SCENARIO=reminders|requests|schedules|lanes|jobs
 	@cargo build --bin outbox-relay --bin outbox-demo
 	@cargo run --bin outbox-demo -- $(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(KAFKA),--kafka $(KAFKA)) $(ARGS)
 
@@ -101,6 +104,12 @@ test-collector: ## Send the spans of [telemetry] to a real OpenTelemetry collect
 	@scripts/collector-kit
 	cargo test --test collector; status=$$?; scripts/settle; exit $$status
 
+test-registry: ## Write records by the schemas of a real registry, which is fetched first (158 MB), with a Java if there is none
+	@scripts/install build postgres kafka
+	@scripts/kafka-jars
+	@scripts/registry-kit
+	cargo test --test registry; status=$$?; scripts/settle; exit $$status
+
 test-apps: ## Run the applications of docs/howto/outbox.md (SQLAlchemy, Drizzle, Spring Boot) under load, and `verify`; RELAY=PATH, ARGS=--help
 	@scripts/install build postgres kafka consumers apps
 	@scripts/kafka-jars
@@ -115,7 +124,7 @@ deps-lint:
 build-lint: deps
 	cargo clippy --all-targets -- -D warnings
 	@# Not among all targets, because `cargo test` leaves them out.
-	cargo clippy --test page --test incumbent -- -D warnings
+	cargo clippy --test page --test incumbent --test registry -- -D warnings
 
 lint: deps-lint ## Formatting, clippy, documentation, alert rules, manifests, and what the dependencies may be; all warnings denied
 	scripts/lint-rules
@@ -145,6 +154,21 @@ soak: ## Storms one after the other, in search of a lost row (docs/SOAK.md); HOU
 	$(if $(RELAY),,cargo build --release --bin outbox-relay)
 	cargo bench --profile dev --bench soak -- --hours $(HOURS) $(if $(SEED),--seed $(SEED)) \
 	  $(if $(STORMS),--storms $(STORMS)) $(if $(RELAY),--relay $(RELAY)) $(ARGS)
+
+test-planted: ## Lose a hundred rows on purpose under load, then kill replicas 200 times: all found, nothing else; COUNT=, KILLS=, SEED=17, RELAY=PATH
+	@scripts/install build postgres kafka
+	@scripts/kafka-jars
+	$(if $(RELAY),,cargo build --release --bin outbox-relay)
+	cargo bench --profile dev --bench soak -- planted --count $(COUNT) $(if $(SEED),--seed $(SEED)) $(if $(RELAY),--relay $(RELAY)) $(ARGS)
+	cargo bench --profile dev --bench soak -- planted --count 0 --kills $(KILLS) $(if $(SEED),--seed $(SEED)) \
+	  $(if $(RELAY),--relay $(RELAY)) $(ARGS)
+
+test-promotions: ## Promote a standby 200 times under load: nothing published is undone; PROMOTIONS=20, SEED=17, RELAY=PATH
+	@scripts/install build postgres kafka
+	@scripts/kafka-jars
+	$(if $(RELAY),,cargo build --release --bin outbox-relay)
+	cargo bench --profile dev --bench soak -- promotions --promotions $(PROMOTIONS) $(if $(SEED),--seed $(SEED)) \
+	  $(if $(RELAY),--relay $(RELAY)) $(ARGS)
 
 crates: deps ## Package the crates as for a registry, and compile them as packaged, in some ten minutes
 	cargo publish --dry-run $(CRATES)

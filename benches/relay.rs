@@ -10,6 +10,7 @@
 mod relay {
     pub mod ask;
     pub mod audit;
+    pub mod audit_load;
     pub mod backlog;
     pub mod claim;
     pub mod compare;
@@ -18,8 +19,10 @@ mod relay {
     pub mod document;
     pub mod drain;
     pub mod figure;
+    pub mod formats;
     pub mod idle;
     pub mod lanes;
+    pub mod lanes_jobs;
     pub mod latency;
     pub mod machine;
     pub mod many;
@@ -48,6 +51,7 @@ mod relay {
     pub mod summary;
     pub mod tail;
     pub mod takeover;
+    pub mod verify;
     pub mod wake;
     pub mod watch;
     pub mod writer;

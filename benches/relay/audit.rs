@@ -1,6 +1,7 @@
 //! `audit`: what it costs to record what is passed, and to compare it with the table.
 //!
-//! Rates are those of whole drains, with and without the audit in turn; then the slices of the last one are compared, once each.
+//! Rates are those of whole drains, with and without the audit in turn; then the slices of the last one are compared, once each. What it
+//! costs at a steady rate is `audit_load.rs`.
 
 use std::time::{Duration, Instant};
 
@@ -8,6 +9,7 @@ use anyhow::{bail, ensure};
 use serde_json::json;
 use tokio_postgres::Client;
 
+use super::audit_load;
 use super::figure::{each, median, median_of, rounded, runs};
 use super::options::Options;
 use super::payload::Payload;
@@ -69,7 +71,7 @@ pub async fn measure(stage: &Stage, options: &Options, report: &mut Report) -> a
     );
     report.results.push(json!({"name": "audit", "what": "comparing", "rows": rows, "slices": slices,
         "cpu_s_per_million": rounded(cpu_s), "core_percent_at_1000_rows_per_second": rounded(percent)}));
-    Ok(())
+    audit_load::measure(stage, options, report).await
 }
 
 /// Drains the table through a new cursor; then has its slices compared, and gives processor seconds for a million rows, and how many

@@ -26,6 +26,17 @@ pub struct Drain {
 
 /// Drains a table into a new topic through a new cursor.
 pub async fn measure(stage: &Stage, way: &Way, payload: Payload, rows: u64) -> anyhow::Result<Drain> {
+    drain(stage, way, payload, rows, ("", "")).await
+}
+
+/// The same with a configuration that has more `(before, behind)` the sink's keys.
+pub async fn drain(
+    stage: &Stage,
+    way: &Way,
+    payload: Payload,
+    rows: u64,
+    (before, behind): (&str, &str),
+) -> anyhow::Result<Drain> {
     stage.rest().await?;
     let owner = stage.owner().await?;
     let topic = stage.topic().await?;
@@ -39,6 +50,7 @@ pub async fn measure(stage: &Stage, way: &Way, payload: Payload, rows: u64) -> a
         shards: 1,
         lines: "",
     };
+    let toml = format!("{before}{}{behind}", relay.toml(way, ANY));
     let last = format!("SELECT id::text FROM {} ORDER BY created_at DESC, id DESC LIMIT 1", payload.table());
     let last: String = owner.query_one(&last, &[]).await?.get(0);
     let cursor = owner
@@ -47,7 +59,7 @@ pub async fn measure(stage: &Stage, way: &Way, payload: Payload, rows: u64) -> a
         )
         .await?;
 
-    let mut process = Process::start(way, &relay, "r1")?;
+    let mut process = Process::spawn(&toml, "r1")?;
     let (begun, mut before) = (Instant::now(), None);
     let seconds: f64 = loop {
         tokio::time::sleep(Duration::from_millis(if before.is_none() { 4 } else { 20 })).await;

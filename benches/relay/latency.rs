@@ -90,6 +90,8 @@ pub struct Watched<'a> {
     pub window: &'a str,
     /// Lines of the relay's own.
     pub lines: &'a str,
+    /// Sections of the configuration besides.
+    pub sections: &'a str,
 }
 
 /// One watch.
@@ -130,7 +132,8 @@ pub async fn measure(stage: &Stage, options: &Options, report: &mut Report) -> a
             options.say(&format!("latency at {}/s, {round}/{}", rate.per_second, options.watches));
             let Rate { per_second, lines, times, .. } = rate;
             let seconds = options.seconds * times;
-            watched.push(watch(stage, Watched { seconds, per_second, replicas: 1, window: "1ms", lines }).await?);
+            let what = Watched { seconds, per_second, replicas: 1, window: "1ms", lines, sections: "" };
+            watched.push(watch(stage, what).await?);
         }
         tell(report, &rate, &watched);
     }
@@ -154,9 +157,10 @@ pub async fn watch(stage: &Stage, what: Watched<'_>) -> anyhow::Result<Latency> 
     owner.batch_execute(&format!("TRUNCATE {LIVE}")).await?;
     // A port that was free a moment ago; the other replicas have ports that are not asked.
     let admin = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string();
-    let mut processes = vec![Process::spawn(&relay.toml(&stage.near(), &admin), "r1")?];
+    let toml = |admin: &str| format!("{}{}", what.sections, relay.toml(&stage.near(), admin));
+    let mut processes = vec![Process::spawn(&toml(&admin), "r1")?];
     for number in 2..=what.replicas {
-        processes.push(Process::spawn(&relay.toml(&stage.near(), ANY), &format!("r{number}"))?);
+        processes.push(Process::spawn(&toml(ANY), &format!("r{number}"))?);
     }
     stage.rest().await?;
     let writer = Writer::start(stage, what.per_second).await?;

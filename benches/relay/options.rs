@@ -20,7 +20,8 @@ pub const PARTS: [(&str, f64); 10] = [
     ("shards", 0.5),
 ];
 /// What is measured only by its name.
-pub const NAMED: [&str; 9] = ["compare", "pending", "sql", "intake", "rules", "schedules", "lanes", "parked", "audit"];
+pub const NAMED: [&str; 11] =
+    ["compare", "pending", "sql", "intake", "rules", "schedules", "lanes", "parked", "audit", "formats", "verify"];
 
 const HELP: &str = "\
 make bench ARGS=\"[--quick|--full] [OPTION N]… [PART]…\"
@@ -34,10 +35,11 @@ that succeeds, and is not --quick, also writes benches/results, which is committ
   --seconds N      how long latency and idle relays are watched
   --text N --row N --text-1600 N --text-16k N     rows of each payload
   --backlog N --dead N --cursors N --busy N       sizes of backlog, dead_versions and many_cursors
-  --compare N --due N --models N --calls N --schedules N     sizes of parts that are measured by their names only
+  --compare N --due N --models N --calls N --schedules N --verified N     sizes of parts that are measured by their names only
 
 Parts: rates delay latency primary_load takeover idle many_cursors backlog dead_versions shards
-Only by name: compare (make bench-compare), pending, sql, intake, rules, schedules, lanes, parked, audit
+Only by name: compare (make bench-compare), pending, sql, intake, rules, schedules, lanes, parked, audit,
+formats, verify (10 million rows unless --verified says otherwise: some 12 GB of disk)
 draw: draw the plots again, from target/bench.json, into target/bench
 ";
 
@@ -76,6 +78,8 @@ pub struct Options {
     pub schedules: u64,
     /// How long they are watched.
     pub schedule_seconds: u64,
+    /// How many rows `verify` compares with their topic.
+    pub verified: u64,
     /// Rows of each of [`Payload::ALL`].
     rows: [u64; 4],
     quick: bool,
@@ -113,6 +117,7 @@ impl Options {
                 "--models" => options.models = number()?,
                 "--schedules" => options.schedules = number()?.max(1_000),
                 "--calls" => options.calls = number()?.max(100),
+                "--verified" => options.verified = number()?,
                 part if is_part(part) => options.only.push(arg),
                 _ => bail!("unknown argument {arg}\n\n{HELP}"),
             }
@@ -138,6 +143,7 @@ impl Options {
             computations: 300_000,
             schedules: 100_000,
             schedule_seconds: 180,
+            verified: 10_000_000,
             rows: [1_500_000, 800_000, 250_000, 50_000],
             quick: false,
             only: Vec::new(),
@@ -176,6 +182,7 @@ impl Options {
             calls: 2_000,
             computations: 60_000,
             schedule_seconds: 30,
+            verified: 300_000,
             rows: [200_000, 100_000, 30_000, 5_000],
             quick: true,
             ..Self::usual()

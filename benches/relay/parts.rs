@@ -7,8 +7,8 @@ use super::read_model::{KINDS, Models};
 use super::report::Report;
 use super::stage::Stage;
 use super::{
-    ask, audit, backlog, claim, compare, dead, delay, idle, lanes, latency, many, parked, primary_load, produce, rates,
-    read_model, rules, schedules, shards, takeover, wake,
+    ask, audit, backlog, claim, compare, dead, delay, formats, idle, lanes, latency, many, parked, primary_load,
+    produce, rates, read_model, rules, schedules, shards, takeover, verify, wake,
 };
 
 /// Runs all that is asked for.
@@ -47,6 +47,8 @@ async fn one(part: &str, stage: &Stage, options: &Options, report: &mut Report) 
         "primary_load" => primary_load::measure(stage, options, report).await,
         "lanes" => lanes::measure(stage, options, report).await,
         "audit" => audit::measure(stage, options, report).await,
+        "formats" => formats::measure(stage, options, report).await,
+        "verify" => verify::measure(stage, options, report).await,
         "parked" => parked::measure(stage, options, report).await,
         "takeover" => takeover::measure(stage, options, report).await,
         "idle" => idle::measure(stage, options, report).await,

@@ -181,6 +181,52 @@ impl Process {
     }
 }
 
+/// A verb that has ended by itself, and what it took.
+#[derive(Clone, Debug)]
+pub struct Ran {
+    /// Its exit code; none when a signal ended it.
+    pub code: Option<i32>,
+    /// From its start to its end.
+    pub seconds: f64,
+    /// As it was a few milliseconds before its end.
+    pub usage: Usage,
+    /// What it has printed.
+    pub out: String,
+    /// The end of what it has said besides.
+    pub told: String,
+}
+
+/// Runs another verb to its end, which is to come within `patience`, and watches what it takes.
+pub async fn watch(toml: &str, verb: &[&str], patience: Duration) -> anyhow::Result<Ran> {
+    let (dir, file) = configured(toml)?;
+    let out = dir.path().join("out");
+    let child = Command::new(env!("CARGO_BIN_EXE_outbox-relay"))
+        .arg("--config")
+        .arg(&file)
+        .args(verb)
+        .stdin(Stdio::null())
+        .stdout(std::fs::File::create(&out)?)
+        .stderr(std::fs::File::create(dir.path().join("log"))?)
+        .spawn()
+        .context("outbox-relay does not start")?;
+    let (mut process, begun) = (Process { child, dir }, Instant::now());
+    let mut usage = Usage { cpu_s: 0.0, rss_max_bytes: 0 };
+    let status = loop {
+        // One that has ended has no memory any more.
+        if let Ok(now) = process.usage() {
+            usage = now;
+        }
+        if let Some(status) = process.child.try_wait()? {
+            break status;
+        }
+        let verb = verb.join(" ");
+        anyhow::ensure!(begun.elapsed() < patience, "outbox-relay {verb} does not end within {patience:?}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    };
+    let seconds = begun.elapsed().as_secs_f64();
+    Ok(Ran { code: status.code(), seconds, usage, out: std::fs::read_to_string(&out)?, told: process.log() })
+}
+
 /// Runs another verb to its end.
 pub fn run(toml: &str, verb: &[&str]) -> anyhow::Result<()> {
     let (_dir, file) = configured(toml)?;

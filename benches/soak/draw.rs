@@ -172,7 +172,7 @@ impl Draw {
 }
 
 /// Words with commas between them; `none` is an empty list.
-fn list<T>(words: &str, parse: impl Fn(&str) -> anyhow::Result<T>) -> anyhow::Result<Vec<T>> {
+pub fn list<T>(words: &str, parse: impl Fn(&str) -> anyhow::Result<T>) -> anyhow::Result<Vec<T>> {
     if words == "none" { Ok(Vec::new()) } else { words.split(',').map(parse).collect() }
 }
 

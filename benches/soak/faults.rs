@@ -13,6 +13,8 @@ use super::receiver::Receiver;
 use super::replicas::Replicas;
 use super::stage::{Access, Stage};
 
+/// What sessions of relays call themselves, as LIKE has it.
+pub const OF_RELAYS: &str = "outbox-relay/%";
 /// How often what is due is looked for.
 const TICK: Duration = Duration::from_millis(100);
 
@@ -122,8 +124,8 @@ impl Faults {
             }
             Fault::Stop if replicas.freeze(whom, true)? => format!("replica {}", whom + 1),
             Fault::Stop => return Ok(None),
-            Fault::Sessions => self.end_sessions("outbox-relay/%").await?,
-            Fault::Writers => self.end_sessions("").await?,
+            Fault::Sessions => end_sessions(&self.access, &mut self.random, OF_RELAYS).await?,
+            Fault::Writers => end_sessions(&self.access, &mut self.random, "").await?,
             Fault::Postgres => {
                 stage.postgres.kill9().await?;
                 stage.postgres.restart().await?;
@@ -172,17 +174,17 @@ impl Faults {
             _ => format!("{delay:?} one way"),
         }
     }
+}
 
-    /// Ends some of the sessions with this application name, chosen at random.
-    async fn end_sessions(&mut self, like: &str) -> anyhow::Result<String> {
-        let owner = self.access.owner().await?;
-        let sql = "SELECT pid FROM pg_stat_activity WHERE application_name LIKE $1 AND datname = current_database() \
-                   AND pid <> pg_backend_pid() AND ($1 <> '' OR usename = 'app')";
-        let pids: Vec<i32> = owner.query(sql, &[&like]).await?.iter().map(|row| row.get(0)).collect();
-        let some: Vec<i32> = pids.into_iter().filter(|_| self.random.u8(0..3) > 0).collect();
-        owner.query("SELECT pg_terminate_backend(pid) FROM unnest($1::int[]) AS pid", &[&some]).await?;
-        Ok(format!("{} sessions", some.len()))
-    }
+/// Ends some of the sessions with this application name, chosen at random; without a name, of those of the application.
+pub async fn end_sessions(access: &Access, random: &mut Rng, like: &str) -> anyhow::Result<String> {
+    let owner = access.owner().await?;
+    let sql = "SELECT pid FROM pg_stat_activity WHERE application_name LIKE $1 AND datname = current_database() \
+               AND pid <> pg_backend_pid() AND ($1 <> '' OR usename = 'app')";
+    let pids: Vec<i32> = owner.query(sql, &[&like]).await?.iter().map(|row| row.get(0)).collect();
+    let some: Vec<i32> = pids.into_iter().filter(|_| random.u8(0..3) > 0).collect();
+    owner.query("SELECT pg_terminate_backend(pid) FROM unnest($1::int[]) AS pid", &[&some]).await?;
+    Ok(format!("{} sessions", some.len()))
 }
 
 /// How often in a storm.

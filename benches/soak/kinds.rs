@@ -145,3 +145,45 @@ words! {
         Silence => "silence",
     }
 }
+
+words! {
+    /// How rows are lost on purpose (`planted`).
+    Plant {
+        /// A topic is copied without the records of some rows.
+        TopicCopy => "topic_copy",
+        /// A cursor is moved over rows by hand.
+        CursorMoved => "cursor_moved",
+        /// The record of an interrupted turn says of rows that they were acknowledged.
+        ProgressTouched => "progress_touched",
+        /// A dead letter is deleted.
+        LetterDeleted => "letter_deleted",
+        /// Rows come below the position, and what the audit has recorded of their place is deleted.
+        SlicesDeleted => "slices_deleted",
+        /// The owner sends a `created_at` that was passed.
+        ValueSent => "value_sent",
+        /// The same through a view.
+        View => "view",
+        /// The same through a `SECURITY DEFINER` function.
+        Definer => "definer",
+        /// An `AFTER` trigger changes `created_at`.
+        Trigger => "trigger",
+        /// A rule sends `created_at`.
+        Rule => "rule",
+        /// `session_replication_role = replica` skips the stamp trigger.
+        ReplicaRole => "replica_role",
+        /// A transaction commits after its rows were passed.
+        LongTransaction => "long_transaction",
+        /// The same with savepoints.
+        Savepoint => "savepoint",
+        /// The same in two phases.
+        Prepared => "prepared",
+        /// The second transaction of one message to the server stamps its rows with `now()`.
+        Message => "message",
+        /// A transaction with COPY commits after its rows were passed.
+        Copy => "copy",
+        /// The same by the relay's own role.
+        OwnRole => "own_role",
+        /// A row's shard key is updated: neither shard delivers it.
+        ShardKey => "shard_key",
+    }
+}

@@ -16,6 +16,8 @@ use super::journal::Journal;
 pub const RELAY: &str = "storm";
 /// What they read.
 pub const CONFIG: &str = "relay.toml";
+/// Without it the rule that loses rows is refused; for a configuration that does not ask for that rule it means nothing.
+const ALLOW_LOSS: (&str, &str) = ("OUTBOX_RELAY_ALLOW_LOSS", "1");
 /// How often it is looked whether all of them run.
 const LOOK: Duration = Duration::from_millis(500);
 /// One that ends by itself is not started again sooner after its start.
@@ -83,11 +85,11 @@ pub fn config(draw: &Draw, postgres: &str, broker: &str, target: &str) -> String
 }
 
 impl Replicas {
-    /// Starts them all; their logs go into `dir`, and what they print is appended to `out`.
-    pub fn start(draw: &Draw, relay: &Path, dir: &Path, out: &Path, journal: &Journal) -> anyhow::Result<Self> {
+    /// Starts so many of them; their logs go into `dir`, and what they print is appended to `out`.
+    pub fn start(count: usize, relay: &Path, dir: &Path, out: &Path, journal: &Journal) -> anyhow::Result<Self> {
         let mut watchdog = Watchdog::start("soak")?;
         let mut all = Vec::new();
-        for number in 1..=draw.replicas {
+        for number in 1..=count {
             let run = [dir.join(CONFIG).display().to_string(), format!("replica-{number}")];
             let script = "out=$1 relay=$2; exec \"$relay\" --config \"$3\" run --replica-id \"$4\" >>\"$out\"";
             let paths = [out.display().to_string(), relay.display().to_string()];
@@ -95,7 +97,7 @@ impl Replicas {
             let program = Program {
                 path: PathBuf::from("sh"),
                 args: args.collect(),
-                env: Vec::new(),
+                env: vec![(ALLOW_LOSS.0.to_owned(), ALLOW_LOSS.1.to_owned())],
                 log: dir.join(format!("replica-{number}.log")),
                 user: None,
                 stop: Signal::KILL,
@@ -183,12 +185,30 @@ impl Replicas {
     }
 }
 
+/// How a verb ended, and what it said.
+#[derive(Clone, Debug)]
+pub struct Said {
+    /// Its exit code; none when a signal ended it.
+    pub code: Option<i32>,
+    /// Its result.
+    pub out: String,
+    /// Its talk.
+    pub told: String,
+}
+
+/// Runs a verb to its end with this configuration, which may take so long.
+pub async fn ask(relay: &Path, config: &Path, args: &[&str], longest: Duration) -> anyhow::Result<Said> {
+    let mut command = tokio::process::Command::new(relay);
+    let command = command.arg("--config").arg(config).args(args).env(ALLOW_LOSS.0, ALLOW_LOSS.1);
+    let output = command.stdin(Stdio::null()).kill_on_drop(true).output();
+    let output = tokio::time::timeout(longest, output).await.context("the verb does not end")??;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Ok(Said { code: output.status.code(), out: text(&output.stdout), told: text(&output.stderr) })
+}
+
 /// Runs a verb to its end with this configuration; answers what it said when it succeeded.
 pub async fn verb(relay: &Path, config: &Path, args: &[&str]) -> anyhow::Result<String> {
-    let mut command = tokio::process::Command::new(relay);
-    let command = command.arg("--config").arg(config).args(args).stdin(Stdio::null()).kill_on_drop(true);
-    let output = tokio::time::timeout(DRAIN, command.output()).await.context("the verb does not end")??;
-    let (out, told) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    anyhow::ensure!(output.status.success(), "outbox-relay {} ({}): {out}{told}", args.join(" "), output.status);
-    Ok(out.into_owned())
+    let Said { code, out, told } = ask(relay, config, args, DRAIN).await?;
+    anyhow::ensure!(code == Some(0), "outbox-relay {} ({code:?}): {out}{told}", args.join(" "));
+    Ok(out)
 }

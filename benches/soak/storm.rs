@@ -95,7 +95,7 @@ impl Scene {
         let out = self.dir.join("out.jsonl");
         let (receiver, target) = Receiver::start(draw, &self.access, &out).await.context("the receiver")?;
         self.configure(draw, &target).await?;
-        let mut replicas = Replicas::start(draw, &self.relay, &self.dir, &out, &self.journal)?;
+        let mut replicas = Replicas::start(draw.replicas, &self.relay, &self.dir, &out, &self.journal)?;
         let owner = Owner::new(draw, &self.access, &self.journal);
         let operator = Operator {
             relay: self.relay.clone(),
@@ -161,7 +161,7 @@ impl Scene {
         let rate = written.rows as f64 / begun.elapsed().as_secs_f64();
         written.rows += u64::try_from(preloaded)?;
         drop(crowd);
-        self.settle_prepared().await?;
+        settle_prepared(&self.access, &self.journal).await?;
         tokio::time::timeout(PUT_BACK, changes).await.context("the owner does not end")??;
         self.journal.note(format!("calm; {} rows in {} transactions", written.rows, written.transactions));
         Ok((written, rate))
@@ -199,18 +199,18 @@ impl Scene {
         }
         Ok(())
     }
+}
 
-    /// What a writer prepared and could not end, because its connection or the server was gone.
-    async fn settle_prepared(&self) -> anyhow::Result<()> {
-        let owner = self.access.owner().await?;
-        let left = "SELECT gid FROM pg_prepared_xacts WHERE database = current_database()";
-        for row in owner.query(left, &[]).await? {
-            let name: String = row.get(0);
-            owner.batch_execute(&format!("COMMIT PREPARED '{name}'")).await?;
-            self.journal.note(format!("{name} was left prepared, and is committed"));
-        }
-        Ok(())
+/// Commits what a writer prepared and could not end, because its connection or the server was gone.
+pub async fn settle_prepared(access: &Access, journal: &Journal) -> anyhow::Result<()> {
+    let owner = access.owner().await?;
+    let left = "SELECT gid FROM pg_prepared_xacts WHERE database = current_database()";
+    for row in owner.query(left, &[]).await? {
+        let name: String = row.get(0);
+        owner.batch_execute(&format!("COMMIT PREPARED '{name}'")).await?;
+        journal.note(format!("{name} was left prepared, and is committed"));
     }
+    Ok(())
 }
 
 fn copy_from(log: &Path, from: u64, to: &Path) -> anyhow::Result<()> {
