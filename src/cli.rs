@@ -9,8 +9,9 @@ use std::process::ExitCode;
 use std::sync::OnceLock;
 
 use clap::{Parser, Subcommand};
+use tokio_postgres::error::SqlState;
 
-use crate::config::{Config, Environment, Problems};
+use crate::config::{Config, Environment, Problems, Unchosen};
 use crate::database::{Error, Session, Sessions};
 use crate::sink::custom::Kinds;
 use crate::source::watcher::Watcher;
@@ -100,27 +101,27 @@ pub enum Verb {
     Status(status::Args),
     /// Ask a running replica whether it is alive, or ready
     Health(health::Args),
-    /// Manage cursors: list, show, explain, pause, resume, move, adopt, rename, remove
+    /// Manage cursors: list, show, explain, create, pause, resume, move, skip, adopt, reshard, rename, remove
     Cursor(cursor::Args),
     /// List the processes that run relays, and which configuration each has
     Replica(replica::Args),
     /// List, show, send again or give up rows that a receiver would never accept
     DeadLetter(dead_letter::Args),
-    /// List requests by status, including unknown outcomes
+    /// List, show, settle, send again or give up requests, also those of unknown outcome
     Request(request::Args),
     /// List, show, preview, pause, resume and carry out what applications have scheduled
     Schedule(schedule::Args),
     /// List the occurrences of schedules, and their status
     Action(action::Args),
-    /// Take away what is done with and older than its configured time, and say what keeps the rest
+    /// Delete finished records that are older than configured, and say what keeps the rest
     Prune(prune::Args),
-    /// Compare what a table has with what its topic has, and name every id that differs
+    /// Compare a table with its topic, or with what the relay has recorded, and name every id that differs
     Verify(Box<verify::Args>),
     /// Show the configuration as it was understood
     Config(config_show::Args),
     /// Translate another product's configuration
     Convert(convert::Args),
-    /// Print what a shell completes the program's commands by
+    /// Print a shell's completions of commands and options
     #[command(hide = true)]
     Completions(completions::Args),
     /// Write the manual page of every command
@@ -193,6 +194,10 @@ impl Cli {
     }
 }
 
+/// What to do when a role may not do what a command needs.
+const UNPRIVILEGED: &str = "`outbox-relay check` names what the relay's role lacks, with the GRANT. `migrate` and `cursor reshard` need an \
+                            owner's [postgres] url.";
+
 /// An error and its causes in one line, and what to do about it in the next.
 fn told(error: &anyhow::Error) -> String {
     let hint = hint(error).map(|hint| format!("\n  -> {hint}"));
@@ -217,6 +222,13 @@ fn hint(error: &anyhow::Error) -> Option<&str> {
         return Some(problem.hint.as_str()).filter(|hint| !hint.is_empty());
     }
     let error = error.downcast_ref::<Error>()?;
+    if let Error::Statement(_) = error {
+        let is = |state: &SqlState| error.state() == Some(state);
+        if is(&SqlState::INSUFFICIENT_PRIVILEGE) {
+            return Some(UNPRIVILEGED);
+        }
+        return is(&SqlState::LOCK_NOT_AVAILABLE).then(|| error.fix());
+    }
     // The others say it themselves.
     let connecting = matches!(
         error,
@@ -237,6 +249,8 @@ fn hint(error: &anyhow::Error) -> Option<&str> {
 fn code_of(error: &anyhow::Error) -> ExitCode {
     let usage = error.chain().any(|cause| {
         cause.is::<Problems>()
+            || cause.is::<Unchosen>()
+            || cause.is::<migrate::Misplaced>()
             || cause.is::<confirm::Unconfirmed>()
             || cause.is::<known::Unknown>()
             || cause.is::<health::NoAddress>()

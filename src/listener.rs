@@ -9,6 +9,7 @@ use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
+use rustix::io::Errno;
 use tokio::net::{TcpListener, TcpStream};
 
 mod connection;
@@ -24,7 +25,7 @@ const HEADER_LIMIT: usize = 16 << 10;
 
 /// The address cannot be had.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot listen on {address}: {} (set [{section}] listen)", reason(.cause))]
+#[error("cannot listen on {address}: {} ({})", reason(.cause), fix(.cause, .section))]
 pub struct BindError {
     address: SocketAddr,
     section: &'static str,
@@ -45,6 +46,16 @@ fn reason(error: &io::Error) -> String {
         io::ErrorKind::AddrNotAvailable => "this machine does not have the address".to_owned(),
         io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
         _ => error.to_string(),
+    }
+}
+
+fn fix(error: &io::Error, section: &str) -> String {
+    match Errno::from_io_error(error) {
+        Some(Errno::MFILE) => {
+            "raise the limit of open files of this process: LimitNOFILE= of systemd, or ulimit -n".to_owned()
+        }
+        Some(Errno::NFILE) => "raise the limit of open files of this machine: sysctl fs.file-max".to_owned(),
+        _ => format!("set [{section}] listen"),
     }
 }
 

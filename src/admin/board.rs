@@ -19,6 +19,8 @@ const FRESH: Duration = Duration::from_secs(1);
 const QUICK: Duration = Duration::from_millis(500);
 /// What was seen longer ago than this is worth waiting for.
 const STALE: Duration = Duration::from_secs(15);
+/// A failure that is older than this may be over: it is worth waiting for another look before it is shown.
+const OUTDATED: Duration = Duration::from_secs(5);
 /// The longest that a page waits for a look.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// The database that has not answered a look for this long does not answer.
@@ -84,6 +86,8 @@ struct State {
     standing: Standing,
     /// When the look that is under way began.
     begun: Option<Instant>,
+    /// When the last look failed; none after one that did not.
+    failed: Option<Instant>,
     /// When it was last asked for.
     asked: Option<Instant>,
     works: bool,
@@ -169,11 +173,18 @@ impl State {
 
     fn is_worth_waiting(&self) -> bool {
         match &self.standing {
-            Standing { trouble: Some(_), .. } => false,
-            Standing { seen: None, .. } => self.begun.is_none_or(|begun| begun.elapsed() < PATIENCE),
+            Standing { trouble: Some(_), .. } => {
+                self.failed.is_some_and(|at| at.elapsed() > OUTDATED) && self.has_just_begun()
+            }
+            Standing { seen: None, .. } => self.has_just_begun(),
             Standing { seen: Some(seen), .. } if seen.at.elapsed() <= FRESH => false,
             Standing { seen: Some(seen), .. } => seen.took <= QUICK && !self.hangs() || seen.at.elapsed() > STALE,
         }
+    }
+
+    /// Whether no look is under way, or one that a page may still wait for.
+    fn has_just_begun(&self) -> bool {
+        self.begun.is_none_or(|begun| begun.elapsed() < PATIENCE)
     }
 
     /// Whether the look that is under way takes far longer than the one before.
@@ -184,6 +195,7 @@ impl State {
 
     fn looked(&mut self, looked: Result<Overview, Trouble>, took: Duration) {
         self.begun = None;
+        self.failed = looked.is_err().then(Instant::now);
         match looked {
             Ok(overview) => {
                 let seen = Seen { overview: Arc::new(overview), at: Instant::now(), took };

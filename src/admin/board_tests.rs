@@ -70,3 +70,12 @@ async fn a_look_that_fails_is_told_without_delay_and_closes_its_session() {
     assert!(board.standing().await.trouble.is_some());
     assert!(begun.elapsed() < PATIENCE);
 }
+
+#[tokio::test]
+async fn failure_of_some_time_ago_is_not_shown_without_another_look() {
+    let (board, looks, _) = board(false, Duration::ZERO);
+    assert!(board.standing().await.trouble.is_some());
+    board.state().failed = Instant::now().checked_sub(OUTDATED * 2);
+    assert!(board.standing().await.trouble.is_some());
+    assert_eq!(looks.load(Ordering::SeqCst), 2);
+}

@@ -78,7 +78,7 @@ pub(super) fn render(view: &View<'_>) -> Page {
 fn main(view: &View<'_>, lines: &[Line<'_>], verdict: &Verdict) -> String {
     let mut main = String::with_capacity(8 << 10);
     verdict.write(view, &mut main);
-    attention::write(lines, view.now, &mut main);
+    attention::write(lines, without_need(view), view.now, &mut main);
     cursors::write(view, lines, &mut main);
     if let Some(seen) = &view.standing.seen {
         left::write(&seen.overview, &mut main);
@@ -88,6 +88,17 @@ fn main(view: &View<'_>, lines: &[Line<'_>], verdict: &Verdict) -> String {
     audits::write(lines, view.now, &mut main);
     own(view, &mut main);
     main
+}
+
+/// What is said where no cursor needs attention: no more than what is known, and than is so.
+fn without_need(view: &View<'_>) -> &'static str {
+    match (&view.standing.seen, &view.standing.trouble) {
+        (Some(seen), None) if left::waits(&seen.overview) || schedules::fail(&seen.overview) => {
+            "No cursor needs attention; rows or schedules below wait for a decision"
+        }
+        (Some(_), None) => "Nothing needs attention",
+        _ => "Whether a cursor needs attention is not known",
+    }
 }
 
 /// When it was seen, by the database's clock.

@@ -12,6 +12,9 @@ use crate::relay::inspect::explain::Why;
 use crate::relay::inspect::overview::Overview;
 use crate::relay::inspect::status::{CursorStatus, HolderStatus, PositionStatus, SinkStatus, Status};
 
+#[path = "page/attention_tests.rs"]
+mod attention_tests;
+
 const HOSTILE: &str = "<script>alert(1)</script>\"'&`\u{1b}";
 
 fn cursor(name: &str, state: &'static str) -> CursorStatus {
@@ -131,41 +134,6 @@ fn a_calm_page_says_so_and_twenty_cursors_fit_into_60_kib() {
 }
 
 #[test]
-fn the_worst_comes_first_with_its_sentence_and_what_to_type() {
-    let mut overview = calm(2);
-    overview.status.cursors.push(cursor("mails", "backing_off"));
-    overview.whys.push(answer("backing_off", "The last try of mails failed.", &["Wait."]));
-    overview.status.cursors.push(cursor("booking_sms", "halted"));
-    let resume = "outbox-relay cursor resume booking_sms";
-    overview.whys.push(answer("halted", "booking_sms is halted: run `x`.", &["Fix the template.", resume]));
-    let html = page(&standing(Some(overview), None));
-    let at = |text: &str| html.find(text).unwrap_or_else(|| panic!("{text}: {html}"));
-    assert!(html.contains("class=\"verdict bad\""));
-    assert!(at("2 of 4 need attention: 1 backing off, 1 halted") < at("booking_sms is halted: run <code>x</code>."));
-    assert!(at("booking_sms is halted") < at("The last try of mails failed."));
-    at(&format!("<pre data-copy><code>{resume}</code></pre>"));
-    at("<a class=\"badge bad\" href=#a-3>halted</a>");
-}
-
-#[test]
-fn cursors_that_the_same_steps_help_stand_together_and_commands_below_their_step() {
-    let mut overview = calm(0);
-    let advice = ["End its session:", "SELECT pg_terminate_backend(7);", "SELECT pg_terminate_backend(8);"];
-    for n in 0..10 {
-        overview.status.cursors.push(cursor(&format!("events#{n}"), "held"));
-        overview.whys.push(answer("held", &format!("events#{n} is held."), &advice));
-    }
-    overview.status.cursors.push(cursor("mails", "held"));
-    overview.whys.push(answer("held", "mails is held.", &["Wait."]));
-    let html = page(&standing(Some(overview), None));
-    assert_eq!(html.matches("<article").count(), 2, "{html}");
-    assert!(html.contains("<span id=a-7>events#7</span><span id=a-8></span><span id=a-9></span> and 2 more"), "{html}");
-    let command = |pid| format!("<pre data-copy><code>SELECT pg_terminate_backend({pid});</code></pre>");
-    assert!(html.contains(&format!("<ol><li>End its session:{}{}</ol>", command(7), command(8))), "{html}");
-    assert!(html.contains("<ol><li>Wait.</ol>") && html.contains("href=#a-9>held</a>"), "{html}");
-}
-
-#[test]
 fn texts_of_others_are_never_markup() {
     let mut overview = calm(0);
     let mut hostile = cursor(HOSTILE, "held");
@@ -231,7 +199,9 @@ fn without_the_database_the_page_says_so_and_shows_what_this_process_knows() {
     let html = page(&standing(None, Some(trouble.clone())));
     assert!(html.contains("<strong>PostgreSQL does not answer</strong>") && html.contains("connect_failed"), "{html}");
     assert!(html.contains("<th role=rowheader scope=row>booking_events_0</th>"), "{html}");
+    assert!(!html.contains("Nothing needs attention"), "that is not known: {html}");
     let html = page(&standing(Some(calm(2)), Some(trouble)));
+    assert!(!html.contains("Nothing needs attention"), "nor by what was seen last: {html}");
     assert!(
         html.contains("<strong>PostgreSQL does not answer</strong>") && html.contains("Seen <span data-ages>"),
         "{html}"

@@ -24,7 +24,7 @@ Examples:
 
 An action is one occurrence of a schedule, for one tenant. It outlives its schedule, until [retention] takes it away.
 
-Exit codes: 0 done; 1 failed; 2 usage or configuration.")]
+Exit codes: 0 done; 1 failed; 2 usage or configuration, or no relay or schedule of that name.")]
 pub struct Args {
     /// What to do.
     #[command(subcommand)]
@@ -39,7 +39,7 @@ pub enum Verb {
         /// Only of this relay
         #[arg(long, value_name = "NAME")]
         relay: Option<String>,
-        /// Only of this schedule: its name then, TENANT/NAME, or its id
+        /// Only of this schedule: the name that it had then, TENANT/NAME, or its id
         #[arg(long, value_name = "NAME")]
         schedule: Option<String>,
         /// Only this tenant's
@@ -48,7 +48,7 @@ pub enum Verb {
         /// Only in this state
         #[arg(long, value_name = "STATUS", value_parser = ["queued", "due", "running", "completed", "failed", "skipped"])]
         status: Option<String>,
-        /// The most
+        /// How many to list at most
         #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(i64).range(1..))]
         limit: i64,
         /// How to print them
@@ -77,6 +77,10 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
         limit,
     };
     let found = journal::list(&session, filter).await?;
+    // None of one that there never was is no result.
+    if let Some(name) = schedule.as_deref().filter(|_| found.is_empty()) {
+        known::schedule(&session, name, schedule_id).await?;
+    }
     print(&match output {
         Format::Json => {
             crate::cli::document::line(serde_json::json!({ "actions": found.iter().map(json).collect::<Vec<_>>() }))

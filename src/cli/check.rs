@@ -26,9 +26,9 @@ Examples:
   outbox-relay check --observe 60s
       what lag is achievable: writers, their times, growth, snapshots
 
-Exit codes: 0 when there are warnings only, 3 with any error, a server that cannot be asked included. As an init container it \
-stops a rollout that needs a decision: another table or topic under a cursor's name, a renamed relay. A halted cursor is a \
-warning, so that a pod with the same configuration comes back, and one with the configuration that ends the halt starts.")]
+Exit codes: 0 no error, but perhaps warnings; 3 an error, also that a server cannot be asked; 2 usage or configuration. As an init \
+container it stops a rollout that needs a decision: another table or topic under a cursor's name, a renamed relay. A halted cursor \
+is a warning, so that a pod with the same configuration comes back, and one with the configuration that ends the halt starts.")]
 pub struct Args {
     /// How to print the findings
     #[arg(short = 'o', long = "output", value_enum, default_value_t)]
@@ -62,7 +62,7 @@ pub async fn run(config: Config, args: Args, limit: Option<Duration>) -> anyhow:
         match within(left, observing).await {
             Ok(Ok(observed)) => findings.extend(observed),
             Err(_) => findings.push(late(&[("PostgreSQL, to observe".to_owned(), begun)], limit)),
-            Ok(Err(error)) => findings.push(Finding::new(Level::Error, "database", error.to_string())),
+            Ok(Err(error)) => findings.push(Finding::database(&error)),
         }
     }
     findings.extend(admin::findings(&config.admin));

@@ -24,7 +24,7 @@ pub struct Args {
 pub enum Verb {
     /// Print it as TOML, with every default filled in
     Show {
-        /// Print *** instead of every secret; secrets are never printed, so it must be said
+        /// Print *** instead of every secret; must be given, because secrets are never printed
         #[arg(long, required = true)]
         redacted: bool,
     },

@@ -1,8 +1,11 @@
 //! Asking before something is done that cannot be taken back: on a terminal a question, elsewhere `--yes`.
 
 use std::io::{self, BufRead, IsTerminal, Write};
+use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+
+use super::output::complain;
 
 /// Milliseconds that a person has taken to answer: no limit of a command counts them.
 static THOUGHT: AtomicU64 = AtomicU64::new(0);
@@ -57,6 +60,24 @@ impl Consent {
         }
         confirm(question, self.yes)
     }
+}
+
+/// Asks whether to go on; what the verb ends with when not.
+///
+/// # Errors
+/// As [`Consent::ask`].
+pub(super) fn agreed(consent: Consent, question: &str) -> anyhow::Result<Option<ExitCode>> {
+    Ok(match consent.ask(question)? {
+        Answer::Yes => None,
+        Answer::DryRun => {
+            complain("dry run: nothing was done");
+            Some(ExitCode::SUCCESS)
+        }
+        Answer::No => {
+            complain("nothing was done");
+            Some(ExitCode::FAILURE)
+        }
+    })
 }
 
 /// Asks a question whose answer is yes or no; everything but a clear yes is a no.

@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 
 use super::output;
+use crate::file;
 
 mod debezium;
 mod settings;
@@ -53,9 +54,13 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn read(file: &Path) -> anyhow::Result<debezium::Translated> {
-    let name = file.display();
-    let text = std::fs::read_to_string(file).with_context(|| format!("{name} cannot be read"))?;
+/// No configuration is larger.
+const LARGEST: usize = 1 << 20;
+
+fn read(path: &Path) -> anyhow::Result<debezium::Translated> {
+    let name = path.display();
+    let text = file::text(path).with_context(|| format!("{name} cannot be read"))?;
+    ensure!(text.len() <= LARGEST, "{name} cannot be read: it is larger than 1 MiB");
     let settings = Settings::read(&text).with_context(|| format!("{name} cannot be understood"))?;
     debezium::translate(settings).with_context(|| format!("{name} cannot be translated"))
 }

@@ -4,9 +4,9 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use super::confirm::{Answer, Consent, operator};
+use super::confirm::{agreed, operator};
 use super::format::Format;
-use super::output::{complain, print};
+use super::output::print;
 use crate::config::Config;
 use crate::cursor::control::{self, ControlOutcome};
 
@@ -44,7 +44,8 @@ Examples:
   outbox-relay cursor rename booking_sms sms       the relay has another name now
   outbox-relay cursor remove booking_sms           the relay was taken out
 
-All are safe while replicas run: remove and rename refuse while a replica has the relay, the others take no cursor's lock.")]
+All are safe while replicas run: remove and rename refuse while a replica has the relay; of the others only reshard takes cursors' \
+locks, for a moment.")]
 pub struct Args {
     /// What to do.
     #[command(subcommand)]
@@ -138,11 +139,7 @@ impl Verb {
 /// When PostgreSQL cannot be reached, there is no such cursor, or nobody could be asked (exit code 2).
 pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     match args.verb {
-        Verb::List { output } => {
-            let session = super::schema_session(&config, "cursor").await?;
-            let names: Vec<&str> = config.relays.iter().map(|relay| relay.name.as_str()).collect();
-            list::list(&session, &names, output).await
-        }
+        Verb::List { output } => list::list(&config, output).await,
         Verb::Show(args) => show::run(&config, &args).await,
         Verb::Create(args) => create::run(config, &args).await,
         Verb::Adopt(args) => adopt::run(config, &args).await,
@@ -182,19 +179,4 @@ fn say(outcome: ControlOutcome, name: &str, done: &str, already: &str) -> anyhow
 
 fn unknown(name: &str) -> anyhow::Error {
     anyhow::anyhow!("there is no cursor {name}; `outbox-relay cursor list` shows them")
-}
-
-/// Asks whether to go on; what the verb ends with when not.
-fn agreed(consent: Consent, question: &str) -> anyhow::Result<Option<ExitCode>> {
-    Ok(match consent.ask(question)? {
-        Answer::Yes => None,
-        Answer::DryRun => {
-            complain("dry run: nothing was done");
-            Some(ExitCode::SUCCESS)
-        }
-        Answer::No => {
-            complain("nothing was done");
-            Some(ExitCode::FAILURE)
-        }
-    })
 }

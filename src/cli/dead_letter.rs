@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 
-use super::confirm::{Answer, Consent, operator};
+use super::confirm::{Consent, agreed, operator};
 use super::cursor::word;
 use super::format::Format;
 use super::known;
-use super::output::{complain, print};
+use super::output::print;
 use super::table::{Table, visible};
 use crate::config::Config;
 use crate::cursor::letters::{self, DeadLetterSummary, Decision, Which};
@@ -96,8 +96,14 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
             let Some(letter) = found.first() else { anyhow::bail!("there is no dead letter {id}") };
             print(&shown(letter, output))?;
         }
-        Verb::Redrive(choice) => return decide(&mut session, &choice, Decision::Redrive).await,
-        Verb::Discard(choice) => return decide(&mut session, &choice, Decision::Discard).await,
+        Verb::Redrive(choice) => {
+            known::relay(&session, &config, "cursor", choice.cursor.as_deref()).await?;
+            return decide(&mut session, &choice, Decision::Redrive).await;
+        }
+        Verb::Discard(choice) => {
+            known::relay(&session, &config, "cursor", choice.cursor.as_deref()).await?;
+            return decide(&mut session, &choice, Decision::Discard).await;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -125,16 +131,8 @@ async fn decide(session: &mut tokio_postgres::Client, choice: &Choice, decision:
         Decision::Redrive => "Send them again?",
         Decision::Discard => "Give them up? They are never sent.",
     };
-    match choice.consent.ask(ask)? {
-        Answer::Yes => {}
-        Answer::DryRun => {
-            complain("dry run: nothing was done");
-            return Ok(ExitCode::SUCCESS);
-        }
-        Answer::No => {
-            complain("nothing was done");
-            return Ok(ExitCode::FAILURE);
-        }
+    if let Some(code) = agreed(choice.consent, ask)? {
+        return Ok(code);
     }
     let ids: Vec<i64> = open.iter().map(|letter| letter.id).collect();
     let changed = letters::decide(session, &ids, decision, &operator()).await?;

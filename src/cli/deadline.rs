@@ -22,6 +22,8 @@ const LONG: Duration = Duration::from_secs(3600);
 const LAST: Duration = Duration::from_secs(30);
 /// The least.
 const LEAST: Duration = Duration::from_secs(1);
+/// The shortest limit that may be given: of a shorter one, servers that are well miss the end.
+const SHORTEST: Duration = Duration::from_millis(100);
 /// For what PostgreSQL is asked before and after work whose length is an argument.
 pub(super) const ASKING: Duration = Duration::from_secs(5);
 
@@ -29,12 +31,20 @@ pub(super) const ASKING: Duration = Duration::from_secs(5);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::Args)]
 pub struct Limits {
     /// How long opening a connection to PostgreSQL may take; `connect_timeout` of postgres.url by default, or 10s
-    #[arg(long, global = true, value_name = "DURATION", value_parser = parse_duration)]
+    #[arg(long, global = true, value_name = "DURATION", value_parser = limit)]
     pub connect_timeout: Option<Duration>,
-    /// How long the command may take; 15s by default, 1h for migrate and prune, 3s for health. What --observe and a question take is
-    /// added. status --watch: each poll. No limit for run without --once, and none by default for verify
-    #[arg(long, global = true, value_name = "DURATION", value_parser = parse_duration)]
+    /// How long the command may take; 15s by default, 1h for migrate and prune, 3s for health. The time of --observe is added, and that of
+    /// your answer to a question. status --watch: each poll. No limit for run without --once, and none by default for verify
+    #[arg(long, global = true, value_name = "DURATION", value_parser = limit)]
     pub timeout: Option<Duration>,
+}
+
+fn limit(text: &str) -> Result<Duration, String> {
+    let limit = parse_duration(text)?;
+    if limit < SHORTEST {
+        return Err(format!("a server needs longer to answer; write at least {SHORTEST:?}"));
+    }
+    Ok(limit)
 }
 
 /// The command has taken too long.

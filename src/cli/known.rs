@@ -2,7 +2,9 @@
 
 use tokio_postgres::Client;
 
+use super::schedule::title;
 use crate::config::Config;
+use crate::cursor::timetable::{self, ScheduleFilter};
 use crate::database::Error;
 
 /// So many known names are printed.
@@ -39,8 +41,26 @@ pub(super) async fn relay(
     names.extend(cursors(client).await?);
     names.sort();
     names.dedup();
+    Err(unknown(what, given, &names).into())
+}
+
+/// Refuses a schedule that is not there and has left no action; `id` is the number that it is given by.
+///
+/// # Errors
+/// [`Unknown`], or the database's.
+pub(super) async fn schedule(client: &Client, given: &str, id: Option<i64>) -> anyhow::Result<()> {
+    let name = Some(given).filter(|_| id.is_none());
+    if client.query_one(include_str!("sql/known_schedule.sql"), &[&id, &name]).await?.try_get(0)? {
+        return Ok(());
+    }
+    let filter = ScheduleFilter { limit: SHOWN, ..ScheduleFilter::default() };
+    let names: Vec<String> = timetable::list(client, filter).await?.iter().map(title).collect();
+    Err(unknown("schedule", given, &names).into())
+}
+
+fn unknown(what: &'static str, given: &str, names: &[String]) -> Unknown {
     let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-    Err(Unknown { what, given: given.to_owned(), known }.into())
+    Unknown { what, given: given.to_owned(), known }
 }
 
 /// Whether anything in the database has this cursor's or relay's name, also when both are gone.

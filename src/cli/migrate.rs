@@ -28,10 +28,14 @@ Examples:
   outbox-relay migrate up --indexes
       also make the indexes that relays with shards read by
   outbox-relay migrate up --print-sql              print the SQL for another role to run
+  outbox-relay migrate up --print-sql --from 19
+      the same, for a schema that has version 19 (migrate status)
   outbox-relay migrate status                      show which migrations are applied
   outbox-relay migrate down --to 1                 go back to version 1
 
-It connects as [postgres] url says: as an owner of the database. `run` never migrates.")]
+It connects as [postgres] url says: as an owner of the database. `run` never migrates.
+
+Exit codes: 0 done; 1 failed; 2 usage or configuration; 3 status: a migration is missing.")]
 pub struct Args {
     /// What to do with the schema; `up` when nothing is said
     #[command(subcommand)]
@@ -39,16 +43,25 @@ pub struct Args {
     /// Print the SQL instead of running it
     #[arg(long, global = true)]
     pub print_sql: bool,
-    /// Grant this role what a relay needs, on the schema and on the configured tables
+    /// With --print-sql: the version that the schema has now; 0 by default, for down the newest
+    #[arg(
+        long,
+        global = true,
+        value_name = "N",
+        value_parser = clap::value_parser!(i32).range(0..=i64::from(migrate::VERSION))
+    )]
+    pub from: Option<i32>,
+    /// With up: grant this role what a relay needs, on the schema and on the configured tables
     #[arg(long, global = true, value_name = "ROLE")]
     pub relay_role: Option<String>,
-    /// With up: make the indexes that relays with shards need on their tables, without holding writers up
+    /// With up: make the indexes that relays with shards need on their tables; writers wait only where the table is partitioned
     #[arg(long, global = true, conflicts_with = "print_sql")]
     pub indexes: bool,
-    /// Grant this role INSERT on outbox.message, EXECUTE on outbox.enqueue and outbox.enqueue_once
+    /// With up: grant this role what an application needs: to write outbox.message and outbox.schedule, to enqueue requests, to
+    /// read and cancel actions
     #[arg(long, global = true, value_name = "ROLE")]
     pub app_role: Option<String>,
-    /// Make the trigger that wakes relays, on the tables of those with [relay.poll] notify = true; goes with up
+    /// With up: make the trigger that wakes relays, on the tables of those with [relay.poll] notify = true
     #[arg(long, global = true)]
     pub notify: bool,
 }
@@ -62,27 +75,51 @@ pub enum Step {
     /// Undo migrations
     Down {
         /// The version to go back to; 0 removes the schema
-        #[arg(long, value_name = "N")]
-        to: u32,
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(0..=i64::from(migrate::VERSION)))]
+        to: i32,
     },
     /// Show which migrations are applied
     Status,
 }
 
+/// An option that does nothing without another. A usage error: the command ends with 2. Clap cannot tell: of two options, one may stand
+/// before the subcommand and one behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{option} goes with {with}")]
+pub struct Misplaced {
+    option: &'static str,
+    with: &'static str,
+}
+
+impl Args {
+    /// Which option has nothing to do beside the others.
+    fn misplaced(&self, step: Step) -> Option<Misplaced> {
+        let is_up = step == Step::Up;
+        let pairs = [
+            (self.notify && !is_up, "--notify", "up"),
+            (self.indexes && !is_up, "--indexes", "up"),
+            (self.from.is_some() && !self.print_sql, "--from", "--print-sql"),
+            (self.print_sql && step == Step::Status, "--print-sql", "up and down"),
+        ];
+        pairs.into_iter().find_map(|(is_wrong, option, with)| is_wrong.then_some(Misplaced { option, with }))
+    }
+}
+
 /// Migrates.
 ///
 /// # Errors
-/// When PostgreSQL cannot be reached or refuses.
+/// When PostgreSQL cannot be reached or refuses, or an option does nothing for the others (exit code 2).
 pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     let grants = grants(&config, &args);
     let step = args.step.unwrap_or_default();
-    let triggers = if args.notify && step == Step::Up { triggers(&config)? } else { String::new() };
-    anyhow::ensure!(!args.indexes || step == Step::Up, "--indexes goes with up");
+    if let Some(misplaced) = args.misplaced(step) {
+        return Err(misplaced.into());
+    }
+    let triggers = if args.notify { triggers(&config)? } else { String::new() };
     if args.print_sql {
         let sql = match step {
-            Step::Up => format!("{}{grants}{triggers}", migrate::up_sql(0)),
-            Step::Down { to } => migrate::down_sql(migrate::VERSION, i32::try_from(to)?),
-            Step::Status => anyhow::bail!("--print-sql goes with up and down"),
+            Step::Down { to } => migrate::down_sql(args.from.unwrap_or(migrate::VERSION), to),
+            Step::Up | Step::Status => format!("{}{grants}{triggers}", migrate::up_sql(args.from.unwrap_or(0))),
         };
         print(&sql)?;
         return Ok(ExitCode::SUCCESS);
@@ -93,19 +130,23 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
             apply(&mut session, &config).await?;
             if !grants.is_empty() {
                 migrate::grant(&session, &grants).await.context("the grants were not made")?;
-                print(&grants)?;
+                print(&format!("granted:\n{grants}"))?;
             }
             if !triggers.is_empty() {
                 migrate::make_triggers(&session, &triggers).await.context("the triggers were not made")?;
-                print(&triggers)?;
+                print(&format!("made:\n{triggers}"))?;
             }
             if args.indexes {
                 indexes::make(&config).await?;
             }
         }
         Step::Down { to } => {
-            for version in migrate::down(&mut session, i32::try_from(to)?).await? {
+            let undone = migrate::down(&mut session, to).await?;
+            for version in &undone {
                 print(&format!("took back migration {version}\n"))?;
+            }
+            if undone.is_empty() {
+                print(&format!("nothing to take back: the schema is at version {to} or below\n"))?;
             }
         }
         Step::Status => {
@@ -116,6 +157,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
                 print(PLAIN)?;
             }
             if found.version < known {
+                print("missing migrations: `outbox-relay migrate up`, as an owner, applies them\n")?;
                 return Ok(ExitCode::from(super::THRESHOLD));
             }
         }

@@ -23,7 +23,7 @@ Examples:
   outbox-relay prune                               the same, then asks
   outbox-relay prune --yes -o json                 without asking, for jobs
 
-How old things get is said in [retention]; what has no time there is kept indefinitely.
+[retention] says how long records are kept; those without a time there are kept indefinitely.
 
 Exit codes: 0 done; 1 failed, declined, not done within --timeout, or another prune is under way; 2 usage, or no terminal to confirm it: add --yes.")]
 pub struct Args {

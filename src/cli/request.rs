@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use super::confirm::{Answer, Consent, operator};
+use super::confirm::{Consent, agreed, operator};
 use super::format::Format;
 use super::known;
 use super::output::{complain, print};
@@ -11,6 +11,7 @@ use crate::config::Config;
 use crate::cursor::requests::{self, RequestFilter, RequestSummary};
 
 mod discard;
+mod redrive;
 pub(in crate::cli) mod settle;
 
 /// Arguments of `request`.
@@ -19,7 +20,7 @@ pub(in crate::cli) mod settle;
 Examples:
   outbox-relay request list --unknown                  what has an unknown outcome
   outbox-relay request list --relay booking_sms
-      all that is to be sent, sending, waiting, failed, unknown or dead there
+      all of it that waits, is being sent, has failed or has an unknown outcome
   outbox-relay request list --status failed            what a receiver has refused
   outbox-relay request list --ambiguous
       every request that ever had an unknown outcome
@@ -63,14 +64,14 @@ pub enum Verb {
         /// Only of this relay
         #[arg(long, value_name = "NAME")]
         relay: Option<String>,
-        /// The most
+        /// How many to list at most
         #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(i64).range(1..))]
         limit: i64,
         /// How to print them
         #[arg(short = 'o', long = "output", value_enum, default_value_t)]
         output: Format,
     },
-    /// Show everything about one request of the ledger, but what was sent
+    /// Show everything about one request of the ledger, except the body that was sent
     Show {
         /// Its id
         #[arg(value_name = "ID", required_unless_present = "key", conflicts_with = "key", value_parser = id)]
@@ -139,53 +140,16 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
             print(&format!("{}\n", serde_json::to_string_pretty(&document)?))?;
             Ok(ExitCode::SUCCESS)
         }
-        Verb::Settle(args) => settle::run(&session, &args).await,
+        Verb::Settle(args) => {
+            known::relay(&session, &config, "relay", args.relay.as_deref()).await?;
+            settle::run(&session, &args).await
+        }
         Verb::Discard(args) => {
             known::relay(&session, &config, "relay", args.relay.as_deref()).await?;
             discard::run(&session, &args).await
         }
-        Verb::Redrive { ids, consent } => redrive(&session, ids, consent).await,
+        Verb::Redrive { ids, consent } => redrive::run(&session, ids, consent).await,
     }
-}
-
-async fn redrive(session: &tokio_postgres::Client, ids: Vec<String>, consent: Consent) -> anyhow::Result<ExitCode> {
-    let mut fit = Vec::new();
-    for id in ids {
-        let Some(found) = shown(session, Some(&id), None).await? else {
-            anyhow::bail!("there is no request {id} in outbox.request");
-        };
-        let (status, code) = (word(&found["status"]), word(&found["error"]["code"]));
-        print(&format!("{id} {} for {}: {status} ({code})\n", word(&found["template"]), word(&found["user_id"])))?;
-        match refusal(session, &id, &found).await? {
-            Some(why) => complain(why),
-            None => fit.push(id),
-        }
-    }
-    if fit.is_empty() {
-        print("nothing to do\n")?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    match consent.ask("Send them again? An unknown one may have arrived already.")? {
-        Answer::Yes => {}
-        Answer::DryRun => {
-            complain("dry run: nothing was done");
-            return Ok(ExitCode::SUCCESS);
-        }
-        Answer::No => {
-            complain("nothing was done");
-            return Ok(ExitCode::FAILURE);
-        }
-    }
-    let changed = requests::redrive(session, &fit, &operator()).await?;
-    print(&format!("{} of {}: pending again\n", changed.len(), fit.len()))?;
-    for id in fit.iter().filter(|id| !changed.contains(id)) {
-        let why = match shown(session, Some(id), None).await? {
-            Some(found) => refusal(session, id, &found).await?,
-            None => None,
-        };
-        complain(why.unwrap_or_else(|| format!("request {id} is left alone: it has changed meanwhile")));
-    }
-    Ok(ExitCode::SUCCESS)
 }
 
 /// A request of the ledger, by its id, or the one that has a key.
@@ -200,38 +164,6 @@ async fn shown(
 
 fn word(value: &serde_json::Value) -> String {
     visible(value.as_str().unwrap_or("-"))
-}
-
-/// Why this request cannot be sent again, if so.
-async fn refusal(
-    session: &tokio_postgres::Client,
-    id: &str,
-    found: &serde_json::Value,
-) -> anyhow::Result<Option<String>> {
-    let status = word(&found["status"]);
-    if !matches!(&*status, "failed" | "unknown") {
-        return Ok(Some(format!("request {id} is {status}: only failed and unknown ones can be sent again")));
-    }
-    let Some(key) = found["dedupe_key"].as_str().filter(|_| found["holds_key"].as_bool() == Some(false)) else {
-        return Ok(None);
-    };
-    let end = match &*status {
-        "failed" => format!("give this one up: `outbox-relay request discard {id}`"),
-        _ => format!("ask the receiver, and settle this one: `outbox-relay request settle {id} --arrived` or `--lost`"),
-    };
-    Ok(Some(match shown(session, None, Some(key)).await? {
-        Some(other) => {
-            let (other, status) = (word(&other["request_id"]), word(&other["status"]));
-            format!(
-                "request {id} is left alone: request {other} ({status}) has taken its dedupe key, and both would be sent; see \
-                 `outbox-relay request show {other}`, and {end}"
-            )
-        }
-        None => format!(
-            "request {id} is left alone: another request had taken its dedupe key, and has been deleted since; a caller can ask again \
-             with the key; {end}"
-        ),
-    }))
 }
 
 fn render(found: &[RequestSummary]) -> String {

@@ -98,7 +98,7 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
         postgres = config.postgres.target(),
         admin = %listener.local_addr()?,
         intake = intake.as_ref().and_then(intake::Open::address).map(tracing::field::display),
-        relays = relays.len(),
+        cursors = relays.len(),
         "outbox-relay starts"
     );
     let database = engine.readiness.latch("PostgreSQL has not been reached yet");

@@ -154,7 +154,7 @@ async fn named(client: &tokio_postgres::Client, name: &str) -> anyhow::Result<Sc
 }
 
 /// A schedule's name for people, its tenant before it.
-fn title(schedule: &ScheduleSummary) -> String {
+pub(super) fn title(schedule: &ScheduleSummary) -> String {
     match &*schedule.tenant {
         "" => visible(&schedule.name),
         tenant => visible(&format!("{tenant}/{}", schedule.name)),

@@ -8,6 +8,7 @@ use super::output::{complain, print};
 use super::table::visible;
 use crate::config::{Config, parse_duration};
 use crate::database::Session;
+use crate::relay;
 use crate::relay::inspect::status::{NO_REPLICA, SinkStatus, Status, status};
 use crate::source::watcher::Watcher;
 
@@ -32,7 +33,8 @@ Below the cursors stand the actions of schedules that are running, each with wha
 
 Lag is the age of the oldest committed row that is not delivered yet, held back or not.
 
-Exit codes: 0 done; 1 PostgreSQL could not be asked; 2 usage or configuration, or no cursor of that name; 3 --max-lag is exceeded.")]
+Exit codes: 0 done; 1 PostgreSQL could not be asked; 2 usage or configuration, or no cursor of that name; 3 --max-lag is exceeded, \
+or a lag is not known.")]
 pub struct Args {
     /// Only the cursors of these names, or of these relays
     #[arg(value_name = "NAME")]
@@ -40,10 +42,10 @@ pub struct Args {
     /// How to print the cursors
     #[arg(short = 'o', long = "output", value_enum, default_value_t)]
     pub output: Format,
-    /// Exit with 3 when a cursor lags more than this, for example 10s, or its lag is not known
+    /// Exit with 3 when a cursor lags more than this, for example 10s, or its lag is not known, as that of a relay without a cursor
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub max_lag: Option<Duration>,
-    /// Show them again every 2 seconds
+    /// Show the cursors again every 2 seconds
     #[arg(long)]
     pub watch: bool,
 }
@@ -62,7 +64,7 @@ pub async fn run(config: Config, args: Args, limit: Option<Duration>) -> anyhow:
     if status.cursors.is_empty() {
         complain("no cursor yet: `outbox-relay run` makes them");
     }
-    if let Some(breach) = args.max_lag.and_then(|most| breach(&status, most)) {
+    if let Some(breach) = breach(&status, &config, &args) {
         complain(breach);
         return Ok(ExitCode::from(super::THRESHOLD));
     }
@@ -79,7 +81,7 @@ pub struct NoSuchCursor {
 
 /// The cursors of these names, or of the relays of these names; all of them when there are no names.
 async fn look(session: &Session, watcher: &Watcher, config: &Config, names: &[String]) -> anyhow::Result<Status> {
-    let chosen = |name: &String, relay: &String| names.is_empty() || names.contains(name) || names.contains(relay);
+    let chosen = |name: &str, relay: &str| is_chosen(names, name, relay);
     let relays: Vec<_> = config.relays.iter().filter(|relay| chosen(&relay.name, &relay.relay)).cloned().collect();
     let mut status = status(session, watcher, &relays).await?;
     let Status { cursors, fleet, .. } = &mut status;
@@ -94,8 +96,27 @@ async fn look(session: &Session, watcher: &Watcher, config: &Config, names: &[St
     Ok(status)
 }
 
+/// Whether a cursor, or its relay, is among these names; all are where there are none.
+fn is_chosen(names: &[String], cursor: &str, relay: &str) -> bool {
+    names.is_empty() || names.iter().any(|name| name == cursor || name == relay)
+}
+
+/// The first cursor that lags more than `--max-lag`, or whose lag is not known: also of a relay that has none yet.
+fn breach(status: &Status, config: &Config, args: &Args) -> Option<String> {
+    let most = args.max_lag?;
+    let has_none = |relay: &&relay::Config| {
+        is_chosen(&args.names, &relay.name, &relay.relay)
+            && !status.cursors.iter().any(|cursor| cursor.name == relay.name)
+    };
+    exceeded(status, most).or_else(|| {
+        let relay = config.relays.iter().find(has_none)?;
+        let name = visible(&relay.name);
+        Some(format!("the lag of {name} is not known: it has no cursor yet; `outbox-relay cursor why {name}`"))
+    })
+}
+
 /// The first cursor that lags more than that, or whose lag is not known.
-fn breach(status: &Status, most: Duration) -> Option<String> {
+fn exceeded(status: &Status, most: Duration) -> Option<String> {
     status.cursors.iter().find_map(|cursor| match cursor.lag_seconds {
         None if let Some(open) = &cursor.open_work => {
             Some(format!("{} has no live replica, and {open} {}", cursor.name, open.wait()))

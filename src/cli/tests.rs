@@ -26,10 +26,12 @@ fn every_command_that_is_promised_is_understood() {
         "outbox-relay migrate",
         "outbox-relay migrate --print-sql --relay-role r --app-role a",
         "outbox-relay migrate up --print-sql --relay-role r --app-role a",
+        "outbox-relay migrate up --print-sql --from 19",
         "outbox-relay migrate down --to 0",
         "outbox-relay migrate status",
         "outbox-relay check -o json",
         "outbox-relay status -o table --max-lag 10s",
+        "outbox-relay --timeout 100ms status --connect-timeout 100ms",
         "outbox-relay cursor list -o json",
         "outbox-relay cursor pause x",
         "outbox-relay cursor resume x",
@@ -81,8 +83,11 @@ fn wrong_usage_ends_with_2() {
         "outbox-relay run --once --timeout 5",
         "outbox-relay run --replica-id ä",
         "outbox-relay migrate down",
+        "outbox-relay migrate down --to 99",
         "outbox-relay check -o yaml",
         "outbox-relay status --max-lag soon",
+        "outbox-relay status --connect-timeout 0s",
+        "outbox-relay --timeout 99ms status",
         "outbox-relay cursor pause",
         "outbox-relay cursor seek x",
         "outbox-relay cursor seek x --now --beginning",
@@ -171,6 +176,8 @@ fn problems_of_the_configuration_end_with_2_and_failures_with_1() {
     assert_eq!(format!("{:?}", code_of(&error)), format!("{:?}", ExitCode::from(USAGE)));
     let unasked = anyhow::Error::new(confirm::Unconfirmed).context("cursor seek");
     assert_eq!(format!("{:?}", code_of(&unasked)), format!("{:?}", ExitCode::from(USAGE)));
+    let misspelt = anyhow::Error::new(Unchosen::Unknown("no relay x is configured".to_owned()));
+    assert_eq!(format!("{:?}", code_of(&misspelt)), format!("{:?}", ExitCode::from(USAGE)));
     assert_eq!(format!("{:?}", code_of(&anyhow::anyhow!("x"))), format!("{:?}", ExitCode::FAILURE));
 }
 

@@ -50,10 +50,10 @@ relay publish what the topic lacks, as `outbox-relay dead-letter redrive` does.
 
 Exit codes: 0 equal; 3 different; 1 could not be compared, or not all of it, or declined; 2 usage, or an unknown relay.")]
 pub struct Args {
-    /// The relay; all that publish to Kafka without it
+    /// The relay; without it, all that publish to Kafka
     #[arg(value_name = "RELAY", conflicts_with = "table")]
     pub relay: Option<String>,
-    /// Rows from so long ago on, or from this instant on (RFC 3339)
+    /// Rows since so long ago, or since this instant (RFC 3339)
     #[arg(long, value_name = "DURATION|RFC3339", value_parser = since, default_value = "1h")]
     pub since: Since,
     /// Rows before this instant (RFC 3339); now by default
@@ -95,7 +95,7 @@ pub struct Trial {
     /// Where a record has the row's id: header:NAME, or payload:$.name.name in a JSON payload
     #[arg(long, value_name = "PLACE", requires = "table")]
     pub id: Option<Place>,
-    /// Where a record has the row's created_at, in the same form; the record's timestamp is taken instead, and no order judged
+    /// Where a record has the row's created_at, in the same form; without it, its own timestamp counts, and no order is judged
     #[arg(long, value_name = "PLACE", requires = "table")]
     pub created_at: Option<Place>,
     /// The column of the id

@@ -14,6 +14,8 @@ const MEMBERS: [&str; 8] =
     ["dedupe_key", "user_id", "template", "parameters", "request_id", "not_before", "dedupe_for", "retry_failed"];
 /// As in `outbox.make_request`.
 const KEY_BYTES: usize = 1024;
+/// The most levels of `parameters`. PostgreSQL reads more of them with its default `max_stack_depth`.
+const LEVELS: usize = 2_000;
 
 /// What a client asks for.
 #[derive(Clone, Debug, PartialEq)]
@@ -202,7 +204,30 @@ fn user(value: &RawValue) -> Result<String, String> {
 }
 
 fn object(value: &RawValue) -> Result<String, String> {
-    if kind(value) == "an object" { Ok(value.get().to_owned()) } else { Err(wanted("an object", value)) }
+    match value.get() {
+        _ if kind(value) != "an object" => Err(wanted("an object", value)),
+        json if levels(json) > LEVELS => Err(format!("has more than {LEVELS} levels")),
+        json => Ok(json.to_owned()),
+    }
+}
+
+/// How deep sound JSON goes: objects and arrays, the outermost included.
+fn levels(json: &str) -> usize {
+    let (mut level, mut deepest, mut in_string, mut escaped) = (0_usize, 0, false, false);
+    for byte in json.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = true,
+            b'"' => in_string = !in_string,
+            b'{' | b'[' if !in_string => {
+                level += 1;
+                deepest = deepest.max(level);
+            }
+            b'}' | b']' if !in_string => level = level.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
 }
 
 fn uuid(value: &RawValue) -> Result<String, String> {

@@ -93,6 +93,11 @@ impl Problem {
         Self::new(StatusCode::CONFLICT, "another-body", "The request exists with another body", detail)
     }
 
+    pub(super) fn unreadable_body() -> Self {
+        let detail = "It ended early, or its chunks are not as HTTP has them; nothing was recorded.";
+        Self::new(StatusCode::BAD_REQUEST, "unreadable-body", "The body cannot be read", detail)
+    }
+
     pub(super) fn too_large(limit: usize) -> Self {
         let detail = format!("A body may have {limit} bytes.");
         let mut problem = Self::new(StatusCode::PAYLOAD_TOO_LARGE, "body-too-large", "The body is too large", detail);

@@ -4,12 +4,13 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::body::{self, Bytes};
+use axum::body::Body;
 use axum::extract::{Path, RawQuery, Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use futures_util::TryStreamExt as _;
 use tokio::time::{Instant, timeout_at};
 
 use super::call::{self, Call};
@@ -96,17 +97,25 @@ fn is_json(headers: &HeaderMap) -> bool {
 }
 
 /// The body, of which nothing is read when its length is known to be too large.
-async fn read(request: Request, limit: usize, deadline: Instant) -> Result<Bytes, Problem> {
+async fn read(request: Request, limit: usize, deadline: Instant) -> Result<Vec<u8>, Problem> {
     let length =
         request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     if length.is_some_and(|length| length > limit as u64) {
         return Err(Problem::too_large(limit));
     }
-    match timeout_at(deadline, body::to_bytes(request.into_body(), limit)).await {
-        Ok(Ok(bytes)) => Ok(bytes),
-        Ok(Err(_)) => Err(Problem::too_large(limit)),
-        Err(_) => Err(Problem::slow_body()),
+    timeout_at(deadline, collect(request.into_body(), limit)).await.unwrap_or_else(|_| Err(Problem::slow_body()))
+}
+
+/// A body that is too large is told from one that is not framed as its headers say.
+async fn collect(body: Body, limit: usize) -> Result<Vec<u8>, Problem> {
+    let (mut chunks, mut bytes) = (body.into_data_stream(), Vec::new());
+    while let Some(chunk) = chunks.try_next().await.map_err(|_| Problem::unreadable_body())? {
+        if chunk.len() > limit - bytes.len() {
+            return Err(Problem::too_large(limit));
+        }
+        bytes.extend_from_slice(&chunk);
     }
+    Ok(bytes)
 }
 
 async fn show(State(intake): State<Arc<Intake>>, Path(id): Path<String>, headers: HeaderMap) -> Response {

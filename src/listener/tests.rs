@@ -8,6 +8,23 @@ use tokio::net::{TcpSocket, TcpStream};
 
 use super::*;
 
+#[test]
+fn address_that_cannot_be_had_is_told_with_what_helps() {
+    let told = |cause| {
+        let address = "127.0.0.1:9464".parse().expect("an address");
+        BindError { address, section: "admin", cause }.to_string()
+    };
+    let taken = told(io::ErrorKind::AddrInUse.into());
+    assert_eq!(taken, "cannot listen on 127.0.0.1:9464: address already in use (set [admin] listen)");
+    for (errno, fix) in
+        [(Errno::MFILE, "of this process: LimitNOFILE="), (Errno::NFILE, "of this machine: sysctl fs.file-max")]
+    {
+        let told = told(errno.into());
+        assert!(told.contains("raise the limit of open files") && told.contains(fix), "{told}");
+        assert!(!told.contains("listen)"), "another address helps as little: {told}");
+    }
+}
+
 #[tokio::test]
 async fn a_silent_connection_ends_with_its_time() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("binds");

@@ -172,7 +172,7 @@ fn only_line(text: &str) -> Result<&str, Problem> {
 fn frequency(value: &str) -> Result<Frequency, Problem> {
     value.parse().map_err(|_| {
         Problem::rule(format!(
-            "FREQ={}: it is YEARLY, MONTHLY, WEEKLY, DAILY, HOURLY, MINUTELY or SECONDLY",
+            "FREQ={}: it must be YEARLY, MONTHLY, WEEKLY, DAILY, HOURLY, MINUTELY or SECONDLY",
             shown(value)
         ))
     })
@@ -182,7 +182,7 @@ fn number<T: TryFrom<usize>>(name: &str, value: &str, range: std::ops::RangeIncl
     let digits = value.bytes().all(|byte| byte.is_ascii_digit());
     let number = if digits { value.parse().ok().filter(|number| range.contains(number)) } else { None };
     number.and_then(|number| T::try_from(number).ok()).ok_or_else(|| {
-        Problem::rule(format!("{name}={}: it is a number from {} to {}", shown(value), range.start(), range.end()))
+        Problem::rule(format!("{name}={}: it must be a number from {} to {}", shown(value), range.start(), range.end()))
     })
 }
 
@@ -196,7 +196,7 @@ fn list(name: &str, value: &str, least: i32, most: i32, signed: bool) -> Result<
         let Some(number) = number else {
             let from_the_end =
                 if signed { format!(", or -{most} to -{least} counted from the end") } else { String::new() };
-            return Err(Problem::rule(format!("{name}={}: it is {least} to {most}{from_the_end}", shown(item))));
+            return Err(Problem::rule(format!("{name}={}: it must be {least} to {most}{from_the_end}", shown(item))));
         };
         numbers.push(number);
     }
@@ -222,7 +222,7 @@ fn weekday(name: &str, value: &str) -> Result<Weekday, Problem> {
         "SA" => Weekday::Sat,
         "SU" => Weekday::Sun,
         _ => {
-            return Err(Problem::rule(format!("{name}={}: a day is MO, TU, WE, TH, FR, SA or SU", shown(value))));
+            return Err(Problem::rule(format!("{name}={}: a day must be MO, TU, WE, TH, FR, SA or SU", shown(value))));
         }
     })
 }
@@ -239,7 +239,7 @@ fn days(value: &str) -> Result<Vec<NWeekday>, Problem> {
                 Some(number) if number != 0 && number.abs() <= 53 => NWeekday::Nth(number, day),
                 _ => {
                     return Err(Problem::rule(format!(
-                        "BYDAY={}: the number before the day is 1 to 53, or -53 to -1 counted from the end",
+                        "BYDAY={}: the number before the day must be 1 to 53, or -53 to -1 counted from the end",
                         shown(item)
                     )));
                 }
@@ -262,7 +262,7 @@ fn until(value: &str) -> Result<Until, Problem> {
     };
     found.ok_or_else(|| {
         Problem::rule(format!(
-            "UNTIL={}: it is a date (20261231), a local time (20261231T180000) or an instant (20261231T180000Z)",
+            "UNTIL={}: it must be a date (20261231), a local time (20261231T180000) or an instant (20261231T180000Z)",
             shown(value)
         ))
     })

@@ -63,7 +63,8 @@ async fn why_says_open(text: &str, cursor: &str) {
     let (code, out, log) = outbox_relay(text, &["cursor", "why", cursor, "-o", "json"]).await;
     let answer = json(&out);
     assert_eq!((code, &answer["reason"], &answer["ok"]), (Some(3), &"circuit_open".into(), &false.into()), "{log}");
-    assert!(answer["summary"].as_str().unwrap().contains(&format!("the sink of {cursor} is out since ")), "{answer}");
+    let open = format!("the sink of {cursor} is unavailable: its circuit is open since ");
+    assert!(answer["summary"].as_str().unwrap().contains(&open), "{answer}");
 }
 
 /// A line with this beginning stands in the log of one of the replicas.

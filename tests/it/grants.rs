@@ -53,6 +53,7 @@ async fn grants_without_effect_are_named_and_fail() {
     let text = toml(&database, "postgres", None, &stdout_relay("s", ""));
     let (code, out, log) = outbox_relay(&text, &up).await;
     assert_eq!(code, Some(0), "{log}");
+    assert!(out.contains("\ngranted:\nGRANT "), "it was done, and is no order to do it: {out}");
     assert!(out.contains(&format!("GRANT SELECT ON \"public\".\"bookings\" TO \"{reader}\";\n")), "{out}");
     assert!(rights(&owner, &reader).await.contains("SELECT public.bookings"));
     let inserts = "SELECT has_column_privilege($1, 'outbox.message', 'topic', 'INSERT')";

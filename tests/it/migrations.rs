@@ -31,7 +31,8 @@ async fn the_schema_goes_up_and_down_and_status_tells_where_it_is() {
     let (_database, owner, text) = bare().await;
     let migrate = |arguments: &'static [&'static str]| outbox_relay(&text, arguments);
     let (code, out, _) = migrate(&["migrate", "status"]).await;
-    assert_eq!((code, out), (Some(3), format!("schema version 0, this program knows {VERSION}\n")));
+    let missing = "missing migrations: `outbox-relay migrate up`, as an owner, applies them\n";
+    assert_eq!((code, out), (Some(3), format!("schema version 0, this program knows {VERSION}\n{missing}")));
     let (code, out, log) = migrate(&["migrate", "up"]).await;
     let applied: String = (1..=VERSION).map(|version| format!("applied migration {version}\n")).collect();
     assert_eq!((code, out), (Some(0), applied), "{log}");
@@ -47,8 +48,18 @@ async fn the_schema_goes_up_and_down_and_status_tells_where_it_is() {
     assert_eq!(migrate(&["migrate", "up"]).await.0, Some(0));
     assert_eq!(shape(&owner).await, made);
     let (code, _, log) = migrate(&["migrate", "down", "--to", "99"]).await;
-    let said = format!("error: --to 99: there is no such version; versions go from 0 to {VERSION}\n");
-    assert_eq!((code, log), (Some(1), said));
+    assert!(code == Some(2) && log.contains(&format!("99 is not in 0..={VERSION}")), "{log}");
+    let misplaced: [(&[&str], &str); 4] = [
+        (&["migrate", "--notify", "status"], "--notify goes with up"),
+        (&["migrate", "down", "--to", "0", "--indexes"], "--indexes goes with up"),
+        (&["migrate", "up", "--from", "3"], "--from goes with --print-sql"),
+        (&["migrate", "status", "--print-sql"], "--print-sql goes with up and down"),
+    ];
+    for (arguments, said) in misplaced {
+        let (code, _, log) = outbox_relay(&text, arguments).await;
+        assert_eq!((code, log), (Some(2), format!("error: {said}\n")), "{arguments:?}");
+    }
+    assert_eq!(shape(&owner).await, made, "nothing was done");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -59,6 +70,13 @@ async fn printed_sql_run_by_somebody_else_makes_the_same_schema_and_changes_noth
     assert!(shape(&owner).await.is_empty(), "it was printed, not run");
     owner.batch_execute(&sql).await.unwrap();
     let printed = shape(&owner).await;
+    // What a schema of an earlier version lacks, and no more: as an administrator runs it in an upgrade.
+    let before = (VERSION - 1).to_string();
+    assert_eq!(outbox_relay(&text, &["migrate", "down", "--to", &before]).await.0, Some(0));
+    let (code, sql, log) = outbox_relay(&text, &["migrate", "up", "--print-sql", "--from", &before]).await;
+    assert_eq!(code, Some(0), "{log}");
+    owner.batch_execute(&sql).await.unwrap();
+    assert_eq!(outbox_relay(&text, &["migrate", "status"]).await.0, Some(0));
     let (code, sql, _) = outbox_relay(&text, &["migrate", "down", "--to", "0", "--print-sql"]).await;
     assert_eq!(code, Some(0));
     owner.batch_execute(&sql).await.unwrap();
@@ -182,6 +200,31 @@ async fn message_stamp_is_always_on_after_an_upgrade() {
     assert_eq!(states().await, are(&["r A"]));
     owner.batch_execute("SELECT outbox.partition_messages()").await.unwrap();
     assert_eq!(states().await, are(&["p A", "r A"]));
+}
+
+// Guarantee: lanes.ahead
+#[tokio::test(flavor = "multi_thread")]
+async fn way_back_before_lanes_is_refused_while_rows_beyond_a_position_would_be_sent_again() {
+    let (_database, owner, text) = bare().await;
+    let migrate = |arguments: &'static [&'static str]| outbox_relay(&text, arguments);
+    assert_eq!(migrate(&["migrate", "up"]).await.0, Some(0));
+    let ahead = "INSERT INTO outbox.cursor (name, relay, position_created_at, position_id) VALUES ('lanes', 'lanes', '2026-11-01', '5'); \
+                 INSERT INTO outbox.ahead (cursor, created_at, message_id, seek, since, written_by) \
+                 SELECT name, '2026-11-02', '7', seek_applied, created_at, 'replica' FROM outbox.cursor";
+    owner.batch_execute(ahead).await.unwrap();
+    let (code, out, log) = migrate(&["migrate", "down", "--to", "15"]).await;
+    assert_eq!(code, Some(1), "{out}{log}");
+    let refused = "migration 16 down failed, nothing of it remains: \
+                   ERROR: there are rows that were acknowledged beyond the position of their cursor";
+    assert!(log.contains(refused) && log.contains("Remove in_flight from [relay.turn]"), "{log}");
+    let left = owner.query_one("SELECT count(*) FROM outbox.ahead", &[]).await.unwrap();
+    assert_eq!(left.get::<_, i64>(0), 1, "it is remembered");
+    // The position has passed it: it would not be sent again.
+    let passed = "UPDATE outbox.cursor SET position_created_at = '2026-11-02', position_id = '7'";
+    owner.batch_execute(passed).await.unwrap();
+    let (code, out, log) = migrate(&["migrate", "down", "--to", "15"]).await;
+    assert_eq!((code, out.as_str()), (Some(0), "took back migration 16\n"), "{log}");
+    assert!(!shape(&owner).await.iter().any(|column| column.starts_with("ahead.")));
 }
 
 /// A role without rights, and its own configuration.

@@ -101,6 +101,8 @@ async fn status_is_as_documented_and_names_who_holds_a_cursor_back() {
     open.commit().await.unwrap();
     eventually(PATIENCE, || async { printed(&process, "s") == ["1", "2", "3"] }).await;
     reaches(&text, "s", "idle").await;
+    let (_, list, log) = outbox_relay(&text, &["cursor", "list", "-o", "json"]).await;
+    assert_eq!(cursor(&json(&list), "s")["state"], "idle", "the word of `status`: {list}{log}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -200,7 +202,17 @@ async fn convert_prints_a_configuration_and_says_what_it_left_out() {
         "{log}"
     );
     std::fs::write(path("other"), settings.replace("outbox.EventRouter", "ByLogicalTableRouter")).unwrap();
-    for (name, said) in [("other", "no transform has the type"), ("absent", "cannot be read")] {
+    std::fs::write(path("large"), settings.repeat(4_000)).unwrap();
+    let pipe = std::process::Command::new("mkfifo").arg(path("pipe")).status().unwrap();
+    assert!(pipe.success());
+    std::os::unix::fs::symlink("/dev/zero", path("zero")).unwrap();
+    for (name, said) in [
+        ("other", "no transform has the type"),
+        ("absent", "cannot be read"),
+        ("large", "it is larger than 1 MiB"),
+        ("pipe", "it is a pipe or a device, not a file"),
+        ("zero", "it is a pipe or a device, not a file"),
+    ] {
         let (code, out, log) = outbox_relay("", &["convert", "debezium", &path(name)]).await;
         assert_eq!((code, out.as_str()), (Some(1), ""), "{log}");
         assert!(log.contains(said), "{said}: {log}");

@@ -126,7 +126,7 @@ async fn refused_name_is_listed_once_while_a_replica_has_it() {
         let (documents, told) = seen(text, "new").await;
         println!("{}", told.join("\n"));
         assert_eq!((documents, told.len()), ([1, 1], 4), "{told:?}");
-        assert!(told[2].starts_with("  replica after refuses new: cursor_renamed, its last error"), "{told:?}");
+        assert!(told[2].starts_with("replica after refuses new: cursor_renamed, its last error"), "{told:?}");
     }
     process.signal(Signal::TERM);
     assert_eq!(process.wait().await, Some(0), "{}", process.log());

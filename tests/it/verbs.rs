@@ -2,6 +2,7 @@
 
 mod absent;
 mod adopt;
+mod ahead;
 mod instants;
 mod observe;
 mod remove;

@@ -17,13 +17,12 @@ struct Group<'a> {
     members: Vec<(usize, &'a Line<'a>)>,
 }
 
-pub(super) fn write(lines: &[Line<'_>], now: Instant, page: &mut String) {
+/// `none` is said where no cursor needs it.
+pub(super) fn write(lines: &[Line<'_>], none: &str, now: Instant, page: &mut String) {
     let groups = groups(lines);
     page.push_str("<section id=attention data-live aria-labelledby=h-attention>");
-    page.push_str(match groups.is_empty() {
-        true => "<h2 id=h-attention class=none>Nothing needs attention</h2>",
-        false => "<h2 id=h-attention>Needs attention</h2>",
-    });
+    let (class, heading) = if groups.is_empty() { (" class=none", none) } else { ("", "Needs attention") };
+    let _ = write!(page, "<h2 id=h-attention{class}>{heading}</h2>");
     groups.iter().for_each(|group| group.write(now, page));
     page.push_str("</section>\n");
 }

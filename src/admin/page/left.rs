@@ -36,6 +36,12 @@ pub(super) fn write(overview: &Overview, page: &mut String) {
     page.push_str("</tbody></table></section>\n");
 }
 
+/// Whether an operator has to decide about rows; those that came late are delivered.
+pub(super) fn waits(overview: &Overview) -> bool {
+    let open = |cursor: &CursorStatus| cursor.dead_letters + cursor.parked_keys + cursor.unknown_outcomes > 0;
+    overview.status.cursors.iter().any(open)
+}
+
 type Kinds = Vec<(&'static str, i64, String)>;
 
 /// Each kind of which there are some, with the command that lists them.

@@ -41,6 +41,11 @@ pub(super) fn write(overview: &Overview, page: &mut String) {
     page.push_str("</section>\n");
 }
 
+/// Whether one of them cannot run.
+pub(super) fn fail(overview: &Overview) -> bool {
+    overview.schedules.iter().any(|schedule| schedule.problem.is_some())
+}
+
 fn next(schedule: &ScheduleSummary, now: Option<Timestamp>) -> String {
     let state = state(schedule);
     if let Some(problem) = &schedule.problem {

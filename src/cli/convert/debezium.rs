@@ -9,9 +9,11 @@ use anyhow::{Context as _, bail, ensure};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 mod router;
+mod tables;
 
 use super::settings::Settings;
 use router::Router;
+use tables::tables;
 
 const CONNECTOR: &str = "io.debezium.connector.postgresql.PostgresConnector";
 
@@ -79,6 +81,9 @@ pub(super) struct Translated {
 /// # Errors
 /// What cannot be translated without changing messages, by key and value.
 pub(super) fn translate(mut settings: Settings) -> anyhow::Result<Translated> {
+    if let Some((key, letter)) = settings.control_character(|key| !is_needless(key)) {
+        bail!("{} has the control character U+{:04X}: write it without", key.escape_debug(), u32::from(letter));
+    }
     let mut notes = vec![
         "The relay reads rows that are committed. An application that deletes its outbox row in the transaction that wrote it has to stop \
          doing so; docs/RETENTION.md says how rows are deleted later."
@@ -271,24 +276,6 @@ fn formats(settings: &mut Settings, router: &Router, notes: &mut Vec<String>) ->
         }
     }
     Ok(())
-}
-
-/// The tables, `schema.table`, of a list of regular expressions that are plain names.
-fn tables(settings: &mut Settings) -> anyhow::Result<Vec<String>> {
-    let list = settings.take("table.include.list").context(
-        "table.include.list is missing: the relay reads a table by its name; which one is the outbox? Set it in the file, as schema.table",
-    )?;
-    let table = |item: &str| {
-        let name = item.trim().replace("\\.", ".");
-        let plain = name
-            .split('.')
-            .all(|part| !part.is_empty() && part.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '$'));
-        match name.matches('.').count() {
-            1 if plain => Ok(name),
-            _ => bail!("table.include.list has {item:?}: write the name of a table, as schema.table"),
-        }
-    };
-    list.split(',').map(table).collect()
 }
 
 #[cfg(test)]

@@ -116,6 +116,15 @@ fn connector_of_kafka_connect_is_read_with_its_own_columns_and_unknown_keys_are_
 }
 
 #[test]
+fn mark_of_the_encoding_and_needless_control_characters_are_read_over() {
+    let marked =
+        format!("\u{feff}{SERVER}quarkus.log.console.format=%d\\t%m\ndebezium.source.database.password=a\\tb\n");
+    assert_eq!(understood(&translated(&marked).expect("it is translated")).relays.len(), 1);
+    let json = r#"{"connector.class": "io.debezium.connector.mysql.MySqlConnector"}"#;
+    assert!(refused(&format!("\u{feff}{json}")).contains("connector.class is"), "as JSON, too");
+}
+
+#[test]
 fn what_would_change_messages_is_refused_by_key_and_value() {
     let without = |line: &str| SERVER.lines().filter(|found| !found.contains(line)).collect::<Vec<_>>().join("\n");
     for (text, told) in [
@@ -137,6 +146,13 @@ fn what_would_change_messages_is_refused_by_key_and_value() {
             "route.topic.replacement is a.$1",
         ),
         ("{\"config\": []}".to_owned(), "no object"),
+        // It would be the name of a header, and TOML has no key of two lines.
+        (SERVER.replace("tenant:header", "tenant:header:a\\nb"), "placement has the control character U+000A"),
+        (SERVER.replace("outbox.table.fields", "outbox.a\\u0007b"), "has the control character U+0007"),
+        (
+            SERVER.replace("public\\\\.outboxevent", &format!("a.b{}", ",a.b".repeat(100))),
+            "table.include.list has 101 tables, and 100 can be translated",
+        ),
     ] {
         let error = refused(&text);
         assert!(error.contains(told), "{told}: {error}");

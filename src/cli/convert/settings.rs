@@ -16,6 +16,8 @@ pub(super) struct Settings(BTreeMap<String, String>);
 impl Settings {
     /// Reads properties, or the JSON of a connector, with or without its `config`.
     pub(super) fn read(text: &str) -> anyhow::Result<Self> {
+        // Editors of Windows begin a file with a mark of its encoding.
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let pairs = if text.trim_start().starts_with('{') { json(text)? } else { properties(text)? };
         let short = |key: String| match PREFIXES.iter().find_map(|prefix| key.strip_prefix(prefix)) {
             Some(short) => short.to_owned(),
@@ -33,6 +35,15 @@ impl Settings {
     pub(super) fn take_all(&mut self, prefix: &str) -> Vec<(String, String)> {
         let keys: Vec<String> = self.0.keys().filter(|key| key.starts_with(prefix)).cloned().collect();
         keys.into_iter().filter_map(|key| Some((key[prefix.len()..].to_owned(), self.0.remove(&key)?))).collect()
+    }
+
+    /// The first of these keys whose name or value has a control character, and that character. A text that is never copied may have some.
+    pub(super) fn control_character(&self, is_asked: impl Fn(&str) -> bool) -> Option<(&str, char)> {
+        let is_copied = |key: &str| !key.ends_with("password") && !key.ends_with("sasl.jaas.config");
+        self.0.iter().filter(|(key, _)| is_copied(key) && is_asked(key)).find_map(|(key, value)| {
+            let found = key.chars().chain(value.chars()).find(|letter| letter.is_control())?;
+            Some((key.as_str(), found))
+        })
     }
 
     /// The keys that are left.

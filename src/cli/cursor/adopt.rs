@@ -30,8 +30,8 @@ a table that was replaced (swapped by RENAME); an attached partition with rows t
 partitions of the topic; or for one that waits for a detached partition, whose rows are given up. The position stays: rows of the new table or partition at or below it are never sent. The halt \
 ends. Only a replica that finds exactly what was shown here takes it over.
 
-Exit codes: 0 done, nothing to adopt, or stored where no replica runs; 1 failed or declined; 2 no terminal to confirm it: add --yes; 3 not \
-carried out in time.")]
+Exit codes: 0 done, nothing to adopt, or stored where no replica runs; 1 failed or declined; 2 usage, an unknown relay, or no \
+terminal to confirm it: add --yes; 3 not carried out in time.")]
 pub struct Args {
     /// The cursor's name
     #[arg(value_name = "NAME")]

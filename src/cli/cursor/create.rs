@@ -26,7 +26,9 @@ Examples:
       go on where another program has ended
 
 The relay must be configured. Do it before the first `outbox-relay run`: that one makes the cursor where `start` says. A \
-cursor that exists is left alone, and the exit code is 1: `outbox-relay cursor seek` moves it.")]
+cursor that exists is left alone, and the exit code is 1: `outbox-relay cursor seek` moves it.
+
+Exit codes: 0 done; 1 failed, or the cursor exists; 2 usage, or an unknown relay.")]
 pub struct Args {
     /// The cursor's name: its relay's; of a relay with shards, all of them are made
     #[arg(value_name = "NAME")]

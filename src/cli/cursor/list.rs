@@ -1,24 +1,28 @@
 //! `outbox-relay cursor list`.
 
+use std::collections::HashMap;
 use std::process::ExitCode;
 
 use crate::cli::format::Format;
 use crate::cli::output::print;
 use crate::cli::table::Table;
+use crate::config::Config;
 use crate::cursor::control;
-use crate::database::Session;
-use crate::relay::engine::replicas::{Fleet, fleet};
-use crate::relay::inspect::status::without_replica;
+use crate::relay::inspect::status::{Status, status};
 
-/// Lists the cursors, and the names that a live replica has and that were refused before they had one.
-pub(super) async fn list(session: &Session, configured: &[&str], output: Format) -> anyhow::Result<ExitCode> {
-    let mut cursors = control::list(session).await?;
-    let fleet = fleet(session).await?;
-    cursors.retain(|cursor| cursor.exists || !fleet.lacks(&cursor.name));
+/// Lists the cursors, and the names that a live replica has and that were refused before they had one; the state of each is the one that
+/// `status` prints.
+pub(super) async fn list(config: &Config, output: Format) -> anyhow::Result<ExitCode> {
+    let session = crate::cli::schema_session(config, "cursor").await?;
+    let mut cursors = control::list(&session).await?;
+    let status = status(&session, &crate::cli::watcher(config, "cursor"), &config.relays).await?;
+    cursors.retain(|cursor| cursor.exists || !status.fleet.lacks(&cursor.name));
+    let states = states(&status);
+    // One that was removed meanwhile has none.
+    let state = |name: &str| states.get(name).copied().unwrap_or("-");
     let text = match output {
         Format::Json => {
-            let cursors: Vec<_> =
-                cursors.iter().map(|cursor| json(cursor, state(cursor, &fleet, configured))).collect();
+            let cursors: Vec<_> = cursors.iter().map(|cursor| json(cursor, state(&cursor.name))).collect();
             crate::cli::document::line(serde_json::json!({ "cursors": cursors }))
         }
         Format::Table => {
@@ -29,10 +33,10 @@ pub(super) async fn list(session: &Session, configured: &[&str], output: Format)
                     (Some(at), Some(id)) => format!("{at} {id}"),
                     (Some(at), None) => at.to_string(),
                 };
-                let state = state(cursor, &fleet, configured);
+                let state = state(&cursor.name).to_owned();
                 let advanced = cursor.advanced_at.map_or_else(|| "never".to_owned(), |at| at.to_string());
                 let holder = cursor.holder.clone().unwrap_or_else(|| "-".to_owned());
-                table.row([cursor.name.clone(), cursor.relay.clone(), position, holder, advanced, state.to_owned()]);
+                table.row([cursor.name.clone(), cursor.relay.clone(), position, holder, advanced, state]);
             }
             table.render()
         }
@@ -41,18 +45,9 @@ pub(super) async fn list(session: &Session, configured: &[&str], output: Format)
     Ok(ExitCode::SUCCESS)
 }
 
-/// The state that `status` gives it, as far as the cursor's row and the replicas tell.
-fn state(cursor: &control::CursorSummary, fleet: &Fleet, configured: &[&str]) -> &'static str {
-    let state = match (cursor.halted, cursor.paused, &cursor.last_error) {
-        (true, ..) => "halted",
-        (false, true, _) => "paused",
-        (false, false, Some(_)) => "backing_off",
-        (false, false, None) => "running",
-    };
-    if !fleet.lacks(&cursor.name) {
-        return state;
-    }
-    without_replica(state, cursor.halted && cursor.by_check, configured.contains(&cursor.name.as_str()))
+/// The state of each cursor, by its name.
+fn states(status: &Status) -> HashMap<&str, &'static str> {
+    status.cursors.iter().map(|cursor| (cursor.name.as_str(), cursor.state)).collect()
 }
 
 fn json(cursor: &control::CursorSummary, state: &str) -> serde_json::Value {

@@ -23,7 +23,7 @@ replicas with the new configuration run. If something stands against it, nothing
 
 It connects as [postgres] url says: as a role that may write the table and owns the schema, like `migrate`.
 
-Exit codes: 0 done, or nothing to do; 1 nothing has changed.")]
+Exit codes: 0 done, or nothing to do; 1 nothing has changed; 2 usage, or an unknown relay.")]
 pub struct Args {
     /// The relay's name
     #[arg(value_name = "RELAY")]

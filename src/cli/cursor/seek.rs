@@ -30,7 +30,8 @@ Back: receivers get rows again, with the same ids; for SMS that means people. Fo
 It also works on a paused or a halted cursor, which stays paused or halted, and accepts PostgreSQL's clock after it was \
 set back.
 
-Exit codes: 0 done, or stored where no replica runs; 1 failed or declined; 2 no terminal to confirm it: add --yes; 3 not carried out in time.")]
+Exit codes: 0 done, or stored where no replica runs; 1 failed or declined; 2 usage, an unknown relay, or no terminal to confirm it: \
+add --yes; 3 not carried out in time.")]
 pub struct Args {
     /// The cursor's name, or that of a relay with shards: each of them is moved
     #[arg(value_name = "NAME")]

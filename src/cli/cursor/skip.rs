@@ -26,8 +26,8 @@ Examples:
 Exactly one message is passed: the one that comes next where the cursor stands now. If the cursor has moved when the change \
 reaches it, nothing is passed. The halt at this message ends.
 
-Exit codes: 0 done, or stored where no replica runs; 1 failed, refused or declined; 2 no terminal to confirm it: add --yes; 3 not carried \
-out in time.")]
+Exit codes: 0 done, or stored where no replica runs; 1 failed, refused or declined; 2 usage, an unknown relay, or no terminal to \
+confirm it: add --yes; 3 not carried out in time.")]
 pub struct Args {
     /// The cursor's name
     #[arg(value_name = "NAME")]

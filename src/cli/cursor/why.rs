@@ -26,8 +26,8 @@ Examples:
   outbox-relay cursor why booking_sms
   outbox-relay cursor why booking_sms -o json | jq -r '.next_steps[]'
 
-Reasons: paused, halted, missing, no_replica, clock_regression, circuit_open, backing_off, unreadable, held, lock_held, \
-locked, not_taken; and moving, idle. It looks for two seconds at most. Lines of SQL are for a superuser, or a role that is a \
+Reasons: paused, halted, missing, retrying, no_replica, clock_regression, circuit_open, backing_off, unreadable, held, lock_held, \
+locked, not_taken; and moving, busy, idle. It looks for two seconds at most. Lines of SQL are for a superuser, or a role that is a \
 member of pg_signal_backend.
 
 Exit codes: 0 it moves or has nothing to do; 3 it does not move; 1 there is no such cursor, or PostgreSQL could not be asked.")]

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use super::{Answer, Consent, Table, complain, id, operator, print};
+use super::{Consent, Table, agreed, complain, id, operator, print};
 use crate::cli::table::visible;
 use crate::cursor::discard::{self, OpenRequest, Which};
 
@@ -64,16 +64,8 @@ pub(super) async fn run(client: &tokio_postgres::Client, args: &Args) -> anyhow:
         return Ok(ExitCode::SUCCESS);
     }
     print(&preview(&fit))?;
-    match args.consent.ask("Give them up? They are never sent.")? {
-        Answer::Yes => {}
-        Answer::DryRun => {
-            complain("dry run: nothing was done");
-            return Ok(ExitCode::SUCCESS);
-        }
-        Answer::No => {
-            complain("nothing was done");
-            return Ok(ExitCode::FAILURE);
-        }
+    if let Some(code) = agreed(args.consent, "Give them up? They are never sent.")? {
+        return Ok(code);
     }
     let ids: Vec<String> = fit.into_iter().map(|one| one.id).collect();
     let changed = discard::discard(client, &ids, &operator()).await?;

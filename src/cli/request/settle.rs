@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use crate::cli::cursor::word;
 
-use super::{Answer, Consent, Format, complain, id, operator, print, visible};
+use super::{Consent, Format, agreed, id, operator, print, visible};
 use crate::cursor::settle::{self, SettleOutcome};
 
 /// Arguments of `request settle`.
@@ -63,17 +63,11 @@ pub(super) async fn run(client: &tokio_postgres::Client, args: &Args) -> anyhow:
         }
     }
     let keys: Vec<Vec<String>> = named.iter().map(|named| named.key.clone()).collect();
-    match args.consent.ask(&question(&keys, outcome))? {
-        Answer::Yes => {}
-        Answer::DryRun => {
-            print(&printed(args, &named, outcome))?;
-            complain("dry run: nothing was done");
-            return Ok(ExitCode::SUCCESS);
-        }
-        Answer::No => {
-            complain("nothing was done");
-            return Ok(ExitCode::FAILURE);
-        }
+    if args.consent.dry_run {
+        print(&printed(args, &named, outcome))?;
+    }
+    if let Some(code) = agreed(args.consent, &question(&keys, outcome))? {
+        return Ok(code);
     }
     // If the command fails, its session ends, and the transaction with it.
     client.batch_execute("BEGIN").await?;

@@ -19,8 +19,8 @@ Examples:
   outbox-relay schedule list --problems            those that cannot run, and why
   outbox-relay schedule list -o json | jq -r '.schedules[] | [.key[0], .name, .next_at] | @tsv'
 
-NEXT says planned ones by the clocks of their zone; otherwise computing, paused, ended (never again) or problem. LAST is \
-the status of the newest occurrence.")]
+NEXT is the next occurrence by the clocks of the schedule's zone, or else computing, paused, ended (never again) or problem. LAST \
+is the status of the newest occurrence.")]
 pub struct Args {
     /// Only of this relay
     #[arg(long, value_name = "NAME")]
@@ -31,7 +31,7 @@ pub struct Args {
     /// Only those that cannot run
     #[arg(long)]
     pub problems: bool,
-    /// The most
+    /// How many to list at most
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(i64).range(1..))]
     pub limit: i64,
     /// How to print them

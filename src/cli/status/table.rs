@@ -49,14 +49,15 @@ pub(super) fn render(status: &Status) -> String {
         }
         text.push_str(&format!("{line}\n"));
         for note in notes(cursor, &ago) {
-            wrap(&mut text, &visible(&note));
+            wrap(&mut text, &visible(&note), 2);
         }
     }
+    // They are of no one cursor: what is indented belongs to the one above it.
     for note in status.notes() {
-        wrap(&mut text, &visible(&note));
+        wrap(&mut text, &visible(&note), 0);
     }
     for action in &status.actions {
-        wrap(&mut text, &visible(&action.to_string()));
+        wrap(&mut text, &visible(&action.to_string()), 0);
     }
     if status.actions.len() == MOST {
         text.push_str("there may be more: outbox-relay action list --status running\n");
@@ -85,7 +86,7 @@ fn notes(cursor: &CursorStatus, ago: &impl Fn(&Option<String>) -> Option<String>
         && !absent
     {
         let since = ago(at).map_or_else(String::new, |ago| format!(" for {ago}"));
-        notes.push(format!("sink: {kind} has been unavailable{since}; its circuit is open"));
+        notes.push(format!("sink: {kind} is unavailable; its circuit has been open{since}"));
     }
     if let Some(horizon) = cursor.horizon.as_ref().filter(|horizon| horizon.is_notable(cursor.state)) {
         notes.push(format!("horizon: {}", horizon.line(cursor.lag_seconds)));
@@ -97,6 +98,10 @@ fn notes(cursor: &CursorStatus, ago: &impl Fn(&Option<String>) -> Option<String>
              `outbox-relay cursor why {}`",
             cursor.name
         ));
+    }
+    if cursor.parked_keys > 0 {
+        let (keys, relay) = (cursor.parked_keys, &cursor.relay);
+        notes.push(format!("parked keys: {keys}, whose rows wait; `outbox-relay dead-letter list --cursor {relay}`"));
     }
     if cursor.unknown_outcomes > 0 {
         let (rows, relay) = (cursor.unknown_outcomes, &cursor.relay);
@@ -115,23 +120,26 @@ fn shortened(text: &str, most: usize) -> String {
     chars[..head].iter().chain(&['…']).chain(&chars[chars.len() - tail..]).collect()
 }
 
-/// Appends a note in lines of at most [`WIDTH`] characters, indented by two, and by four where it goes on.
-fn wrap(text: &mut String, note: &str) {
-    let mut line = String::from(" ");
-    let mut indent = 1;
+/// Appends a note in lines of at most [`WIDTH`] characters, indented by so many, and by two more where it goes on.
+fn wrap(text: &mut String, note: &str, indent: usize) {
+    let (first, next) = (" ".repeat(indent), " ".repeat(indent + 2));
+    let (mut line, mut is_empty) = (first, true);
     for word in note.split(' ') {
         let mut rest: Vec<char> = word.chars().collect();
-        if line.chars().count() + 1 + rest.len() > WIDTH && line.chars().count() > indent {
+        if !is_empty && line.chars().count() + 1 + rest.len() > WIDTH {
             text.push_str(&format!("{line}\n"));
-            (line, indent) = ("   ".to_owned(), 3);
+            (line, is_empty) = (next.clone(), true);
         }
-        while rest.len() > WIDTH - 1 - indent {
-            let tail = rest.split_off(WIDTH - 1 - indent);
-            text.push_str(&format!("{line} {}\n", rest.iter().collect::<String>()));
-            (line, indent, rest) = ("   ".to_owned(), 3, tail);
+        while is_empty && line.chars().count() + rest.len() > WIDTH {
+            let tail = rest.split_off(WIDTH - line.chars().count());
+            text.push_str(&format!("{line}{}\n", rest.iter().collect::<String>()));
+            (line, rest) = (next.clone(), tail);
         }
-        line.push(' ');
+        if !is_empty {
+            line.push(' ');
+        }
         line.extend(rest);
+        is_empty = false;
     }
     text.push_str(&format!("{line}\n"));
 }
@@ -150,11 +158,18 @@ mod tests {
     fn notes_fit_and_lose_nothing() {
         for note in ["one two ".repeat(40), "x".repeat(400), format!("error: {} end", "y".repeat(130))] {
             let note = note.trim();
-            let mut text = String::new();
-            wrap(&mut text, note);
-            assert!(text.lines().all(|line| line.chars().count() <= WIDTH && line.starts_with("  ")), "{text}");
-            let joined: String = text.split_whitespace().collect();
-            assert_eq!(joined, note.split_whitespace().collect::<String>());
+            for indent in [0, 2] {
+                let mut text = String::new();
+                wrap(&mut text, note, indent);
+                let begins = |number: usize| " ".repeat(if number == 0 { indent } else { indent + 2 });
+                let fits = |(number, line): (usize, &str)| {
+                    let rest = line.strip_prefix(&*begins(number));
+                    line.chars().count() <= WIDTH && rest.is_some_and(|rest| !rest.starts_with(' '))
+                };
+                assert!(text.lines().enumerate().all(fits), "{text}");
+                let joined: String = text.split_whitespace().collect();
+                assert_eq!(joined, note.split_whitespace().collect::<String>());
+            }
         }
     }
 

@@ -42,7 +42,7 @@ pub(super) async fn run(config: &Config, args: &Args, limit: Option<Duration>) -
                 if !print_more(&block(&status, args.output, first)?)? {
                     return Ok(ExitCode::SUCCESS); // nobody reads any more
                 }
-                if let Some(breach) = args.max_lag.and_then(|most| breach(&status, most)) {
+                if let Some(breach) = breach(&status, config, args) {
                     complain(breach);
                     return Ok(ExitCode::from(crate::cli::THRESHOLD));
                 }

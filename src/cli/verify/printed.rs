@@ -76,6 +76,7 @@ fn add_passed(document: &mut Value, passed: &Passed) {
             "up_to": place(&part.up_to),
             "rows": part.rows,
             "reason": part.why,
+            "fix": part.fix,
         })
     });
     document["sink"] = passed.sink.into();

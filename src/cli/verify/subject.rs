@@ -137,10 +137,11 @@ async fn of_relay(
     let relay = &relays[0];
     let shape = shape(session, relay).await?;
     let header = |name: &str| Place::Header(name.to_owned());
-    let keeps = match (kafka.unordered, relays.len(), &kafka.key) {
-        (true, _, _) | (false, 2.., None) => Keeps::Nothing,
-        (false, 2.., Some(_)) => Keeps::Key,
-        (false, _, _) => Keeps::Partition,
+    let shared = if kafka.unordered || kafka.key.is_none() { Keeps::Nothing } else { Keeps::Key };
+    let keeps = match (kafka.unordered, relays.len()) {
+        (true, _) => Keeps::Nothing,
+        (false, 2..) => shared,
+        (false, _) => Keeps::Partition,
     };
     Ok(Subject {
         name: relay.relay.clone(),
@@ -153,6 +154,7 @@ async fn of_relay(
             ids: shape.id_type,
         },
         keeps,
+        shared,
         parts: relays.iter().map(|relay| shape.for_shard(relay.shard.as_ref())).collect(),
         indexed: true,
         cursors: Some(cursors(relays)),
@@ -205,6 +207,7 @@ async fn on_trial(
             ids: shape.id_type,
         },
         keeps: if trial.created_at.is_some() { Keeps::Key } else { Keeps::Nothing },
+        shared: Keeps::Nothing,
         indexed: found.unordered_by(columns).next().is_none(),
         parts: vec![Arc::new(shape)],
         cursors: None,

@@ -109,6 +109,19 @@ fn what_is_no_json_object_is_told_with_its_place() {
 }
 
 #[test]
+fn parameters_have_2000_levels_at_most() {
+    let nested = |levels: usize| {
+        let (open, close) = ("[".repeat(levels - 1), "]".repeat(levels - 1));
+        format!(r#"{{"user_id":"u","template":"t","parameters":{{"a":{open}"]}}\\\"[{{"{close}}}}}"#)
+    };
+    assert!(Call::parse(nested(2_000).as_bytes()).is_ok());
+    let told = faults(&nested(2_001));
+    assert_eq!(told, [("/parameters".to_owned(), "has more than 2000 levels".to_owned())]);
+    let wide = format!(r#"{{"user_id":"u","template":"t","parameters":{{"a":[{}[]]}}}}"#, "[],".repeat(5_000));
+    assert!(Call::parse(wide.as_bytes()).is_ok());
+}
+
+#[test]
 fn garbled_bodies_end_in_call_or_named_faults() {
     let (mut taken, mut refused) = (0, 0);
     for bytes in crate::garbled::Garbled::new("intake") {

@@ -7,9 +7,11 @@ use crate::relay::stream::lane_pause::ONLY_ITS_LANE;
 mod absent;
 mod beside;
 mod blocked;
+mod stopped;
 mod unknown;
 
 use blocked::{held, stuck};
+use stopped::{halted, paused};
 
 /// The answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,8 +50,8 @@ fn reason(facts: &CursorFacts) -> Why {
         (None, Some(error)) if facts.halted && !(facts.by_check && absent) => halted(facts, error),
         _ if !facts.exists => missing(facts),
         _ if facts.moved => moving(facts),
-        // Due work is also done by a job that runs from time to time.
-        (None, None) if facts.due_work && absent && nothing && !is_overdue(facts) => {
+        // Due work is also done by a job that runs from time to time: between its runs nothing waits.
+        (None, None) if facts.due_work && absent && nothing && !is_overdue(facts) && !has_open_work(facts) => {
             answer("idle", true, format!("{name} has nothing to do: nothing that is due is left"))
         }
         (None, None) if facts.due_work && absent && facts.retrying.is_some() => {
@@ -145,52 +147,9 @@ fn is_overdue(facts: &CursorFacts) -> bool {
     facts.schedules.as_ref().is_some_and(|schedules| schedules.overdue)
 }
 
-fn paused(facts: &CursorFacts, at: &str, by: &str) -> Why {
-    let also = if facts.halted { "; it is halted, too, and `cursor resume` ends both" } else { "" };
-    let why = answer("paused", false, format!("{} is paused since {at} by {by}{also}{}", facts.name, left(facts)));
-    let resume = format!("outbox-relay cursor resume {}", facts.name);
-    match &facts.error {
-        Some(error) if facts.halted => why.then(fix(error, &facts.name)).then(resume),
-        _ => why.then(resume),
-    }
-}
-
-fn halted(facts: &CursorFacts, error: &LastError) -> Why {
-    let name = &facts.name;
-    let at = error.message_id.as_ref().map_or_else(String::new, |id| format!(" at message {id}"));
-    let LastError { class, code, message, .. } = error;
-    let told = message.trim_end_matches('.');
-    let why = answer(
-        "halted",
-        false,
-        format!("{name} is halted{at} since {}: {class} {code}: {told}{}", error.at, left(facts)),
-    )
-    .then(fix(error, name));
-    // A hint that has its own verbs says which of them cure it.
-    let why = if facts.by_check {
-        why.then("No resume is needed: the halt ends when the relay passes its checks, within seconds.")
-    } else if fix(error, name).contains("outbox-relay cursor ") {
-        why
-    } else {
-        why.then(format!("outbox-relay cursor resume {name}"))
-    };
-    if class == "poison" && error.message_id.is_some() {
-        let pass = if facts.due_work {
-            "To give the row up, mark it as sent yourself; then resume.".to_owned()
-        } else {
-            format!("outbox-relay cursor skip {name}")
-        };
-        return why.or(pass).or("on_poison = \"dead_letter\" puts such messages aside and goes on.");
-    }
-    why
-}
-
-/// The hint without the step that follows it anyway: to resume.
-fn fix(error: &LastError, name: &str) -> String {
-    // Sinks name their relay, whichever of its cursors it is.
-    let relay = name.split('#').next().unwrap_or(name);
-    let without = |hint: String, of: &str| hint.replace(&format!(", then `outbox-relay cursor resume {of}`"), "");
-    without(without(error.hint.replace("NAME", name), name), relay)
+/// Whether schedules, actions or requests wait that no live replica has the relay of.
+fn has_open_work(facts: &CursorFacts) -> bool {
+    facts.open_work.is_some_and(|open| open.is_some())
 }
 
 fn missing(facts: &CursorFacts) -> Why {
@@ -207,8 +166,12 @@ fn missing(facts: &CursorFacts) -> Why {
     }
     if absent {
         return why
-            .then("Start a replica whose configuration has this relay: it makes the cursor where `start` says. Or make it:")
-            .then(format!("outbox-relay cursor create {} --now", facts.name));
+            .then("Start a replica whose configuration has this relay: it makes the cursor where `start` says.")
+            .or(format!(
+                "`outbox-relay cursor create {name} --beginning` makes it before every row; with --now, the rows that are \
+                 there now are never sent.",
+                name = facts.name
+            ));
     }
     let replicas = facts.replicas.join(", ");
     why.then(format!("A replica makes it once the relay has passed its checks; see the log of {replicas}."))
@@ -251,8 +214,11 @@ fn circuit(facts: &CursorFacts, error: Option<&LastError>) -> Why {
     let since = facts.circuit_opened_at.as_deref().unwrap_or_default();
     let last =
         error.map_or_else(String::new, |error| format!(": {}: {}", error.code, error.message.trim_end_matches('.')));
-    let sentence =
-        format!("the sink of {} is out since {since}, and is tried from time to time{last}{}", facts.name, left(facts));
+    let sentence = format!(
+        "the sink of {} is unavailable: its circuit is open since {since}, and it is tried from time to time{last}{}",
+        facts.name,
+        left(facts)
+    );
     let why = answer("circuit_open", false, sentence);
     match error {
         Some(error) => why.then(error.hint.clone()).then("It goes on by itself when the sink is back."),
@@ -275,7 +241,8 @@ fn backing_off(facts: &CursorFacts, error: &LastError) -> Why {
     // Each row is attempted on its own, so that no one attempt stands for all.
     if let Some(since) = since.as_ref().filter(|_| facts.due_work) {
         let sentence = format!(
-            "no attempt of {} has succeeded since {since}; the last failed at {at}: {class} {code}: {told}{}{}",
+            "no attempt of {} has succeeded since {since}, when several in a row had failed; the last failed at {at}: {class} \
+             {code}: {told}{}{}",
             facts.name,
             left(facts),
             retried(facts)
@@ -289,7 +256,7 @@ fn backing_off(facts: &CursorFacts, error: &LastError) -> Why {
         return answer("backing_off", false, sentence).then(error.hint.clone());
     };
     let sentence = format!(
-        "the lane of message {id} of {name} waits since that was not accepted at {at}, and is retried: {code}: {told}{}",
+        "the lane of message {id} of {name} waits: the message was not accepted at {at}, and is retried: {code}: {told}{}",
         left(facts)
     );
     let why = answer("backing_off", false, sentence).then(error.hint.clone());

@@ -1,7 +1,11 @@
 use super::*;
 use crate::cursor::open_work::OpenWork;
-use crate::relay::inspect::clock_step::ClockStepStatus;
-use crate::relay::inspect::facts::{Counted, Holder, Lock, OutOfReach, Schedules};
+use crate::relay::inspect::facts::Schedules;
+
+#[path = "explain/beside_tests.rs"]
+mod beside;
+#[path = "explain/blocked_tests.rs"]
+mod blocked;
 
 /// Rows wait, a replica runs, nothing is known to be wrong.
 fn facts() -> CursorFacts {
@@ -88,31 +92,11 @@ fn halted_cursor_names_fix_before_resume() {
 fn a_cursor_without_a_row_says_how_it_gets_one() {
     let running = CursorFacts { exists: false, waiting: None, ..facts() };
     says(&running, "missing", false, &["has no cursor yet"], &["outbox-relay check"]);
-    let create = ["outbox-relay cursor create booking_sms --now"];
-    says(&CursorFacts { replicas: Vec::new(), ..running }, "missing", false, &["has no cursor yet"], &create);
-}
-
-#[test]
-fn a_change_that_waits_is_told_whatever_the_reason() {
-    let facts = CursorFacts { change: Some(3), waiting: Some(Waiting::default()), ..facts() };
-    says(&facts, "idle", true, &["after the position; change 3 of an operator waits for a turn."], &[]);
-}
-
-#[test]
-fn rows_out_of_reach_are_named_beside_the_reason() {
-    let counted = |rows| Counted { rows, capped: rows > 9 };
-    let out_of_reach = OutOfReach {
-        ahead: counted(10),
-        nearest: Some("2027-01-01T00:00:00Z".to_owned()),
-        never: counted(1),
-        below: counted(2),
-    };
-    let facts = CursorFacts { out_of_reach, waiting: Some(Waiting::default()), ..facts() };
-    let parts = [
-        "after the position; 10+ rows have a created_at after now, the nearest at 2027-01-01T00:00:00Z, and are delivered",
-        "; 1 row has created_at infinity and is never delivered; 2 rows have created_at -infinity, below the position",
+    let create = [
+        "`outbox-relay cursor create booking_sms --beginning` makes it before every row; with --now, the rows that are there \
+         now are never sent.",
     ];
-    says(&facts, "idle", true, &parts, &[]);
+    says(&CursorFacts { replicas: Vec::new(), ..running }, "missing", false, &["has no cursor yet"], &create);
 }
 
 #[test]
@@ -179,40 +163,12 @@ fn a_clock_that_stepped_back_says_until_when() {
 }
 
 #[test]
-fn rows_that_a_clock_step_may_have_left_out_are_named_until_a_seek_has_answered() {
-    let [from, to] = ["2026-11-21T08:00:00Z", "2026-11-21T08:02:00Z"].map(str::to_owned);
-    let facts = CursorFacts {
-        waiting: Some(Waiting::default()),
-        clock_step: Some(ClockStepStatus { from: Some(from), to }),
-        ..facts()
-    };
-    let parts = [
-        "rows stamped between 2026-11-21T08:00:00Z and 2026-11-21T08:02:00Z may not have been delivered",
-        "`outbox-relay cursor seek booking_sms --at 2026-11-21T08:00:00Z`",
-    ];
-    says(&facts, "idle", true, &parts, &[]);
-    let during = CursorFacts { regressed_until: Some("2026-11-21T08:02:00Z".to_owned()), ..facts };
-    let seek = ["outbox-relay cursor seek booking_sms --at 2026-11-21T08:00:00Z"];
-    says(&during, "clock_regression", false, &["passed 2026-11-21T08:02:00Z"], &seek);
-}
-
-#[test]
-fn clock_step_of_unknown_start_names_its_end_only() {
-    let step = ClockStepStatus { from: None, to: "2026-11-21T08:02:00Z".to_owned() };
-    let facts = CursorFacts { waiting: Some(Waiting::default()), clock_step: Some(step), ..facts() };
-    let parts = [
-        "rows stamped before 2026-11-21T08:02:00Z (no replica ran",
-        "`outbox-relay cursor seek booking_sms --at INSTANT`",
-    ];
-    says(&facts, "idle", true, &parts, &[]);
-}
-
-#[test]
 fn an_open_circuit_says_since_when_and_the_last_error() {
     let open = Some("2026-11-21T08:00:00Z".to_owned());
     let facts = CursorFacts { circuit_opened_at: open, error: Some(error("retry", "connect", None)), ..facts() };
-    says(&facts, "circuit_open", false, &["out since 2026-11-21T08:00:00Z", "connect: it said no;"], &["Fix it."]);
-    says(&CursorFacts { error: None, ..facts }, "circuit_open", false, &["out since"], &[]);
+    let since = "its circuit is open since 2026-11-21T08:00:00Z";
+    says(&facts, "circuit_open", false, &[since, "connect: it said no;"], &["Fix it."]);
+    says(&CursorFacts { error: None, ..facts }, "circuit_open", false, &["its circuit is open since"], &[]);
 }
 
 #[test]
@@ -227,50 +183,13 @@ fn an_idle_cursor_is_well() {
 }
 
 #[test]
-fn a_held_cursor_names_the_session_and_the_exact_line_that_ends_it() {
-    let session = |pid, age_seconds| Holder {
-        pid: Some(pid),
-        application: Some("batch".to_owned()),
-        age_seconds,
-        ..Holder::default()
-    };
-    let facts = CursorFacts { held: true, holders: vec![session(4711, Some(93.2)), session(12, None)], ..facts() };
-    says(
-        &facts,
-        "held",
-        false,
-        &["held by pid 4711 (batch), open for 93 s, and 1 more"],
-        &["SELECT pg_terminate_backend(4711);", "SELECT pg_terminate_backend(12);"],
-    );
-    let several = why(&facts);
-    assert!(several.advice[0].starts_with("Let their owners end these transactions, the oldest first."), "{several:?}");
-    assert!(several.advice[0].contains("pg_signal_backend"), "who may run the line: {several:?}");
-    let unknown = CursorFacts { holders: vec![session(12, None)], ..facts };
-    says(&unknown, "held", false, &["pid 12 (batch), open for at least 12 s:"], &[]);
-    assert!(why(&unknown).advice[0].starts_with("Let its owner end the transaction."), "{unknown:?}");
-}
-
-#[test]
-fn held_cursor_offers_no_transaction_that_is_younger_than_the_oldest_waiting_row() {
-    let session = |pid, age_seconds| Holder { pid: Some(pid), age_seconds, ..Holder::default() };
-    let holders = vec![session(4711, Some(12.5)), session(8, Some(0.004)), session(9, Some(6.0))];
-    let facts = CursorFacts { held: true, holders, ..facts() };
-    says(&facts, "held", false, &["held by pid 4711 (no application name), open for 12 s:"], &[]);
-    let offered: Vec<_> = why(&facts).advice.into_iter().filter(|line| line.contains("pg_terminate")).collect();
-    assert_eq!(offered, ["SELECT pg_terminate_backend(4711);"]);
-    let young = CursorFacts { holders: vec![session(8, Some(0.004))], ..facts };
-    says(&young, "held", false, &["held by a transaction that is gone by now"], &[]);
-    assert!(!why(&young).advice.iter().any(|line| line.contains("pg_terminate")), "{young:?}");
-}
-
-#[test]
 fn due_work_whose_attempts_all_fail_names_the_failure_since_when_and_how_many_wait() {
     let since = Some("2026-11-21T07:56:00Z".to_owned());
     let error = Some(LastError { since, ..error("retry", "timeout", None) });
     let schedules = Some(Schedules { running: 1, due: 62, ..Schedules::default() });
     let facts = CursorFacts { due_work: true, schedules, error, rested: Some(1.8), ..facts() };
     let parts = [
-        "no attempt of booking_sms has succeeded since 2026-11-21T07:56:00Z",
+        "no attempt of booking_sms has succeeded since 2026-11-21T07:56:00Z, when several in a row had failed",
         "the last failed at 2026-11-21T08:00:00Z: retry timeout: it said no",
         "7 rows wait, the oldest for 12.3 s",
     ];
@@ -278,70 +197,8 @@ fn due_work_whose_attempts_all_fail_names_the_failure_since_when_and_how_many_wa
 }
 
 #[test]
-fn a_prepared_transaction_needs_its_own_end() {
-    let prepared = |gid: Option<&str>| Holder { gid: gid.map(str::to_owned), ..Holder::default() };
-    let facts = CursorFacts { held: true, holders: vec![prepared(Some("o'clock"))], ..facts() };
-    says(
-        &facts,
-        "held",
-        false,
-        &["the prepared transaction o'clock"],
-        &["ROLLBACK PREPARED 'o''clock';", "COMMIT PREPARED 'o''clock';"],
-    );
-    assert!(!why(&facts).advice.iter().any(|line| line.contains("pg_terminate_backend")));
-    let nameless = CursorFacts { holders: vec![prepared(None)], ..facts };
-    let look = ["SELECT gid, prepared, owner FROM pg_prepared_xacts ORDER BY prepared;"];
-    says(&nameless, "held", false, &["a prepared transaction"], &look);
-}
-
-#[test]
-fn a_lock_that_does_not_advance_names_its_process() {
-    let lock = Lock { by: "r1".to_owned(), pid: 99, age_seconds: Some(4.0), waits_for_standby: false };
-    let facts = CursorFacts { lock: Some(lock), ..facts() };
-    says(&facts, "lock_held", false, &["held by r1 (pid 99) for 4 s"], &["SELECT pg_terminate_backend(99);"]);
-}
-
-#[test]
-fn a_commit_that_waits_for_a_standby_is_not_to_be_ended() {
-    let lock = Lock { by: "r1".to_owned(), pid: 99, age_seconds: Some(32.0), waits_for_standby: true };
-    let facts = CursorFacts { lock: Some(lock), ..facts() };
-    let look = ["SELECT pid, application_name, state, sync_state, flush_lsn FROM pg_stat_replication;"];
-    says(&facts, "lock_held", false, &["r1 (pid 99) waits for a synchronous standby"], &look);
-    assert!(!why(&facts).advice.iter().any(|line| line.contains("pg_terminate_backend")));
-}
-
-#[test]
-fn prepared_transaction_that_has_the_lock_is_named_with_what_ends_it() {
-    let facts = CursorFacts { prepared_lock: Some("it's".to_owned()), ..facts() };
-    let told = ["held by the prepared transaction it's; "];
-    says(&facts, "lock_held", false, &told, &["ROLLBACK PREPARED 'it''s';", "COMMIT PREPARED 'it''s';"]);
-}
-
-#[test]
-fn rows_that_no_replica_takes_say_so() {
-    says(
-        &facts(),
-        "not_taken",
-        false,
-        &["replicas run (r1), and none of them takes booking_sms"],
-        &["outbox-relay check"],
-    );
-}
-
-#[test]
 fn a_table_that_cannot_be_read_is_not_taken_for_well() {
     says(&CursorFacts { waiting: None, ..facts() }, "unreadable", false, &["is not known"], &["outbox-relay check"]);
-}
-
-#[test]
-fn unknown_outcomes_of_idle_relay_have_the_command_that_settles_them() {
-    let idle = Some(Waiting { rows: 0, ..Waiting::default() });
-    let key = |key: &str| vec![key.to_owned()];
-    let facts = CursorFacts { unknown: 2, unknown_keys: vec![key("7"), key("it's")], waiting: idle, ..facts() };
-    let commands = |facts: &CursorFacts| why(facts).advice.split_off(1);
-    assert_eq!(commands(&facts), ["outbox-relay request settle 7 --relay booking_sms --arrived"]);
-    let of_requests = CursorFacts { of_requests: true, ..facts };
-    assert_eq!(commands(&of_requests), ["outbox-relay request settle 7 --arrived"]);
 }
 
 // Guarantee: at-most-once.why
@@ -364,23 +221,6 @@ fn unknown_outcomes_are_told_beside_the_reason_and_not_called_delivered() {
         &["unknown outcomes: 3", "change 4 of an operator (move to 2026-11-21T08:00:00Z) waits for a turn"],
         &["outbox-relay cursor resume booking_sms"],
     );
-}
-
-#[test]
-fn dead_letters_are_counted_with_the_command_that_lists_them() {
-    let idle = Waiting { rows: 0, ..Waiting::default() };
-    let facts = CursorFacts { dead_letters: 2, waiting: Some(idle), ..facts() };
-    says(&facts, "idle", true, &["dead letters: 2 (`outbox-relay dead-letter list --cursor booking_sms`)"], &[]);
-    let requests = CursorFacts { of_requests: true, ..facts };
-    let list = "failed requests: 2 (`outbox-relay request list --status failed --relay booking_sms`)";
-    says(&requests, "idle", true, &[list], &[]);
-}
-
-#[test]
-fn late_rows_are_counted() {
-    let idle = Waiting { rows: 0, ..Waiting::default() };
-    let facts = CursorFacts { late_rows: 3, waiting: Some(idle), ..facts() };
-    says(&facts, "idle", true, &["rows that came late, behind the position: 3"], &[]);
 }
 
 #[test]
@@ -439,6 +279,10 @@ fn a_relay_of_schedules_says_what_runs_what_is_due_what_cannot_run_and_what_come
     // A job may make them, from time to time: without a replica it is the instant that tells whether they are made at all.
     let job = CursorFacts { replicas: Vec::new(), ..facts };
     says(&job, "idle", true, &["nothing that is due is left"], &[]);
+    // What waits for a replica is told as `status` tells it.
+    let open_work = Some(OpenWork { schedules: 2, ..OpenWork::default() });
+    let waits = CursorFacts { open_work, ..job.clone() };
+    says(&waits, "no_replica", false, &["No live replica has relay", "; 2 schedules wait;"], &[]);
     let overdue = Schedules { overdue: true, ..job.schedules.clone().expect("they are set above") };
     let late = CursorFacts { schedules: Some(overdue), ..job };
     says(&late, "no_replica", false, &["No live replica has relay", "one has been due since 2026-11-23"], &[]);

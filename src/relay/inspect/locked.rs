@@ -41,14 +41,19 @@ impl TableLock {
         format!("{who} {has} {} on {}", self.mode, self.table)
     }
 
-    /// What ends it.
+    /// What ends it; of a prepared transaction what keeps its work.
     fn end(&self) -> String {
         match (self.pid, &self.gid) {
             (Some(pid), _) => format!("SELECT pg_terminate_backend({pid});"),
-            (None, Some(gid)) => format!("ROLLBACK PREPARED '{}';", gid.replace('\'', "''")),
+            (None, Some(gid)) => format!("COMMIT PREPARED '{}';", gid.replace('\'', "''")),
             (None, None) => "SELECT gid, prepared, owner FROM pg_prepared_xacts ORDER BY prepared;".to_owned(),
         }
     }
+}
+
+/// What undoes a prepared transaction.
+fn undo(gid: &str) -> String {
+    format!("ROLLBACK PREPARED '{}';", gid.replace('\'', "''"))
 }
 
 /// The locks on tables of the schema, and on these (`schema.table`) with their partitions.
@@ -78,19 +83,23 @@ pub fn why(name: &str, locks: &[TableLock]) -> Option<Why> {
     let first = locks.first()?;
     let more = locks.len() - 1;
     let more = if more == 0 { String::new() } else { format!(", and {more} more") };
-    let mut advice = vec![
+    let step = if first.pid.is_some() {
         "Let its owner end the transaction. To end its session, which rolls its work back, as a superuser or a member of \
          pg_signal_backend:"
-            .to_owned(),
-    ];
+    } else {
+        "A prepared transaction ends by hand, and its owner decides how. To keep what it wrote; or, below, to undo it:"
+    };
+    let mut advice = vec![step.to_owned()];
     advice.extend(locks.iter().map(TableLock::end));
     advice.dedup();
+    let mut instead: Vec<String> = locks.iter().filter_map(|lock| lock.gid.as_deref()).map(undo).collect();
+    instead.dedup();
     Some(Why {
         reason: "locked",
         well: false,
         sentence: format!("{name} cannot be looked at, and does not move: {}{more}.", first.told()),
         advice,
-        instead: Vec::new(),
+        instead,
     })
 }
 
@@ -121,7 +130,8 @@ mod tests {
             TableLock { pid: None, application: None, age_seconds: None, gid: Some("it's".to_owned()), ..lock() };
         let told = why("b", &[prepared]).expect("a reason");
         assert!(told.sentence.contains("the prepared transaction it's has"), "{}", told.sentence);
-        assert_eq!(told.advice[1], "ROLLBACK PREPARED 'it''s';");
+        assert_eq!(told.advice[1], "COMMIT PREPARED 'it''s';");
+        assert_eq!(told.instead, ["ROLLBACK PREPARED 'it''s';"], "one of the two, not one after the other");
         let waiting = why("b", &[TableLock { granted: false, ..lock() }]).expect("a reason");
         assert!(waiting.sentence.contains("waits, before all others, for AccessExclusiveLock"), "{}", waiting.sentence);
         assert_eq!(why("b", &[]), None);

@@ -151,7 +151,7 @@ pub async fn status(session: &Session, watcher: &Watcher, relays: &[Config]) -> 
         let seen = seen.map(|(relay, (shape, sighting))| (shape.for_shard(relay.shard.as_ref()), sighting));
         let kind = relay.map(|relay| relay.sink.kind());
         let due = match relay {
-            Some(relay) => unlocked(waiting_rows::of_due_work(session, relay).await)?.flatten(),
+            Some(relay) => readable(waiting_rows::of_due_work(session, relay).await)?.flatten(),
             None => None,
         };
         let listed_unknown = unknown.get(&listed.name).cloned().unwrap_or_default();
@@ -178,8 +178,7 @@ pub async fn status(session: &Session, watcher: &Watcher, relays: &[Config]) -> 
 
 /// The state of a cursor that no live replica's configuration has. Of a relay that is configured here, what operators have done,
 /// or must do, counts more; a halt by a check, which a replica ends, does not.
-#[must_use]
-pub fn without_replica(state: &'static str, by_check: bool, configured: bool) -> &'static str {
+fn without_replica(state: &'static str, by_check: bool, configured: bool) -> &'static str {
     let stands = matches!(state, "halted" | "paused" | "clock_regression") && !by_check;
     if stands && configured { state } else { NO_REPLICA }
 }
@@ -195,7 +194,7 @@ async fn sightings<'a>(
         if shapes.contains_key(&relay.source) {
             continue;
         }
-        if let Some(Ok(shape)) = unlocked(prepare::shape(session, &relay.source).await)? {
+        if let Some(Ok(shape)) = readable(prepare::shape(session, &relay.source).await)? {
             watcher.scan(&shape).await?;
             shapes.insert(&relay.source, shape);
         }
@@ -209,10 +208,10 @@ async fn sightings<'a>(
     Ok(seen)
 }
 
-/// None of a table that is locked for longer than the session waits.
-fn unlocked<T>(looked: Result<T, Error>) -> Result<Option<T>, Error> {
+/// None of a table that is locked for longer than the session waits, or that cannot be read: a column is not there, for example.
+fn readable<T>(looked: Result<T, Error>) -> Result<Option<T>, Error> {
     match looked {
-        Err(error) if error.state() == Some(&SqlState::LOCK_NOT_AVAILABLE) => Ok(None),
+        Err(error) if error.state() == Some(&SqlState::LOCK_NOT_AVAILABLE) || error.state_class() == "42" => Ok(None),
         looked => looked.map(Some),
     }
 }
@@ -243,7 +242,7 @@ async fn cursor(
     let due_work = due.is_some();
     let (mut measured, mut held) = (due, false);
     if let Some((shape, sighting)) = seen
-        && let Some((lag, is_held)) = unlocked(measure(session, shape, sighting, position.as_ref()).await)?
+        && let Some((lag, is_held)) = readable(measure(session, shape, sighting, position.as_ref()).await)?
     {
         (measured, held) = (Some(lag), is_held);
     }

@@ -16,7 +16,7 @@ fn text_that_is_no_rule_is_refused_with_the_fix() {
     refused("daily", "rule", "NAME=VALUE");
     refused("FREQ=DAILY;", "rule", "NAME=VALUE");
     refused("BYHOUR=9", "rule", "FREQ is missing");
-    refused("FREQ=FORTNIGHTLY", "rule", "FREQ=FORTNIGHTLY: it is YEARLY");
+    refused("FREQ=FORTNIGHTLY", "rule", "FREQ=FORTNIGHTLY: it must be YEARLY");
     refused("FREQ=DAILY;FREQ=DAILY", "rule", "FREQ is given twice");
     refused("FREQ=DAILY;BYEASTER=0", "rule", "BYEASTER is no part");
     refused("FREQ=DAILY;\u{1b}[31m=ä", "rule", "\\u{1b}[31M is no part");
@@ -33,19 +33,19 @@ fn the_other_lines_of_a_calendar_file_are_refused_with_the_fix() {
 
 #[test]
 fn values_out_of_their_range_are_refused_with_the_range() {
-    refused("FREQ=DAILY;INTERVAL=0", "rule", "INTERVAL=0: it is a number from 1 to 65535");
+    refused("FREQ=DAILY;INTERVAL=0", "rule", "INTERVAL=0: it must be a number from 1 to 65535");
     refused("FREQ=DAILY;INTERVAL=-1", "rule", "INTERVAL=-1");
     refused("FREQ=DAILY;COUNT=10001", "rule", "from 1 to 10000");
-    refused("FREQ=DAILY;BYHOUR=24", "rule", "BYHOUR=24: it is 0 to 23");
+    refused("FREQ=DAILY;BYHOUR=24", "rule", "BYHOUR=24: it must be 0 to 23");
     refused("FREQ=DAILY;BYHOUR=-1", "rule", "BYHOUR=-1");
     refused("FREQ=MONTHLY;BYMONTHDAY=0", "rule", "1 to 31, or -31 to -1");
     refused("FREQ=DAILY;BYSECOND=60", "rule", "0 to 59");
-    refused("FREQ=WEEKLY;BYDAY=XX", "rule", "a day is MO, TU");
+    refused("FREQ=WEEKLY;BYDAY=XX", "rule", "a day must be MO, TU");
     refused("FREQ=MONTHLY;BYDAY=0MO", "rule", "BYDAY=0MO");
     refused("FREQ=MONTHLY;BYDAY=6MO", "rule", "at most 5");
     refused("FREQ=MONTHLY;BYDAY=-6MO", "rule", "at most 5");
     refused("FREQ=YEARLY;BYDAY=-54MO", "rule", "-53 to -1");
-    refused("FREQ=DAILY;UNTIL=soon", "rule", "UNTIL=SOON: it is a date");
+    refused("FREQ=DAILY;UNTIL=soon", "rule", "UNTIL=SOON: it must be a date");
     refused("FREQ=DAILY;UNTIL=20260230", "rule", "UNTIL=20260230");
 }
 

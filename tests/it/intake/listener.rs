@@ -60,6 +60,18 @@ async fn a_large_body_is_refused_before_it_is_sent_and_a_slow_one_when_its_time_
     eventually(PATIENCE, || async { front.post(&call("k")).await.status == 202 }).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn garbled_chunks_are_told_from_a_body_that_is_too_large() {
+    let database = database().await;
+    let _owner = welcome(&database).await;
+    let front = Front::start(&database, "body_limit = \"1KiB\"").await;
+    for chunks in ["zz\r\n{}\r\n0\r\n\r\n", "2\r\n{}{}\r\n0\r\n\r\n", "-1\r\n"] {
+        let garbled = [head("transfer-encoding: chunked"), chunks.as_bytes().to_vec()].concat();
+        assert_eq!(ask(&front, &garbled).await, 400, "{chunks:?}");
+    }
+    assert_eq!(front.post(&call("k")).await.status, 202);
+}
+
 // Guarantee: intake.disconnect
 #[tokio::test(flavor = "multi_thread")]
 async fn clients_that_go_away_cost_neither_a_connection_nor_what_they_asked_for() {

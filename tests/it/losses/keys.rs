@@ -159,6 +159,12 @@ async fn updated_shard_key_repeats_or_loses_and_is_refused() {
     let updatable = found(&database, &sharded(), "shard_key_updatable").await.expect("not ENABLE ALWAYS");
     owner.batch_execute(updatable["fix_sql"].as_str().unwrap()).await.unwrap();
     assert_eq!(found(&database, &sharded(), "shard_key_updatable").await, None);
+    owner.batch_execute("ALTER TABLE bookings DISABLE TRIGGER refuse_key_update").await.unwrap();
+    let updatable = found(&database, &sharded(), "shard_key_updatable").await.expect("it is disabled");
+    let sql = updatable["fix_sql"].as_str().unwrap();
+    assert!(!sql.contains("CREATE TRIGGER"), "the trigger that is there is enabled: {sql}");
+    owner.batch_execute(sql).await.unwrap();
+    assert_eq!(found(&database, &sharded(), "shard_key_updatable").await, None);
 }
 
 // Guarantee: horizon.shard-key

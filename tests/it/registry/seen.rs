@@ -48,6 +48,7 @@ async fn replica_list_status_and_why_name_the_stray_replica() {
 
     let (code, out) = printed_by(&text, &["status"]).await;
     assert!(code == Some(0) && out.contains(&first) && out.contains(&second), "{out}");
+    assert!(out.contains("\nrelay events has 2 configurations: "), "it is of no one cursor: {out}");
     println!("{out}");
     let document = json(&printed_by(&text, &["status", "-o", "json"]).await.1);
     assert_eq!(document["replicas"].as_array().unwrap().len(), 2, "{document}");

@@ -127,6 +127,7 @@ async fn list_refuses_unknown_filter_with_known_values() {
         (["dead-letter", "list", "--cursor", "foo"], "unknown cursor \"foo\"; known: mails"),
         (["action", "list", "--status", "foo"], "queued, due, running, completed, failed, skipped"),
         (["action", "list", "--relay", "foo"], "unknown relay \"foo\"; known: mails"),
+        (["action", "list", "--schedule", "foo"], "unknown schedule \"foo\"; known: none"),
         (["schedule", "list", "--relay", "foo"], "unknown relay \"foo\"; known: mails"),
     ] {
         let (code, out, log) = outbox_relay(&text, &arguments).await;

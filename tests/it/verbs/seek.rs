@@ -42,7 +42,7 @@ async fn a_seek_shows_the_rows_first_does_nothing_unasked_and_moves_a_running_re
     let (_, log) = ends(1, &text, &["cursor", "seek", "s", "--after-id", "77", "--yes"]).await;
     assert!(log.contains("public.bookings has no row with the id 77"), "{log}");
     let (_, log) = ends(2, &text, &["cursor", "seek", "nobody", "--beginning", "--yes"]).await;
-    assert!(log.contains("no relay of this name is configured"), "{log}");
+    assert_eq!(log, "error: no relay nobody is configured; configured are: s\n");
 }
 
 // Guarantee: commands.seek

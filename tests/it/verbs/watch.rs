@@ -51,6 +51,8 @@ async fn a_lag_that_is_not_known_is_a_breach() {
     let owner = bookings(&database, CLOCK).await;
     let text = toml(&database, "relay", None, &stdout_relay("s", ""));
     insert(&owner, 1).await;
+    let (_, log) = ends(3, &text, &["status", "--max-lag", "1h"]).await;
+    assert!(log.contains("the lag of s is not known: it has no cursor yet; `outbox-relay cursor why s`"), "{log}");
     ends(0, &text, &["run", "--once"]).await;
     ends(0, &text, &["status", "--max-lag", "1h"]).await;
     let other = toml(&database, "relay", None, &stdout_relay("other", ""));

@@ -56,7 +56,7 @@ pub(super) async fn token(relay: &Config) -> Option<Finding> {
 }
 
 /// Whether requests to a URL leave this machine without TLS.
-fn is_readable_on_its_way(url: &str) -> bool {
+pub(super) fn is_readable_on_its_way(url: &str) -> bool {
     let Some(rest) = url.strip_prefix("http://") else { return false };
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     let host = authority.rsplit_once(':').filter(|_| !authority.ends_with(']')).map_or(authority, |(host, _)| host);

@@ -27,7 +27,7 @@ pub(super) fn connection(error: &Error) -> Finding {
         _ => "connection",
     };
     let fix = if matches!(error, Error::Timeout(_)) { UNREACHABLE } else { error.fix() };
-    Finding::new(Level::Error, code, error.to_string()).setting(fix)
+    Finding::new(Level::Error, code, error.without_fix()).setting(fix)
 }
 
 pub(super) async fn server(session: &Session) -> Vec<Finding> {

@@ -25,12 +25,18 @@ pub(super) async fn connected(session: &Session, standbys: u8) -> Result<Finding
         }
     }
     if names.len() >= usize::from(standbys) {
-        let message = format!("{} standbys stream from this server: {}", names.len(), names.join(", "));
+        let stream = if names.len() == 1 { "standby streams" } else { "standbys stream" };
+        let message = format!("{} {stream} from this server: {}", names.len(), names.join(", "));
         return Ok(Finding::new(Level::Ok, "standby_connected", message));
     }
     let message = format!(
-        "durability waits for {standbys} standbys, and {} stream from this server: nothing is delivered until then",
-        names.len()
+        "durability waits for {standbys} {}, and {} from this server: nothing is delivered until then",
+        if standbys == 1 { "standby" } else { "standbys" },
+        match names.len() {
+            0 => "none streams".to_owned(),
+            1 => "1 streams".to_owned(),
+            more => format!("{more} stream"),
+        }
     );
     let fix = "Start the standbys, or lower durability; \"local\" waits for none.";
     Ok(Finding::new(Level::Warn, "standby_missing", message).setting(fix))

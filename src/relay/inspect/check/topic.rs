@@ -52,9 +52,9 @@ pub(super) async fn topic(
     let partitions = if facts.partitions == 1 { "partition" } else { "partitions" };
     let found = Finding::new(Level::Ok, "topic", format!("topic {name} has {} {partitions}", facts.partitions));
     let size = match (facts.max_message_bytes, rows) {
-        (Some(limit), Some((session, readable))) => size(session, readable, name, limit)
-            .await
-            .unwrap_or_else(|error| Finding::new(Level::Error, "database", error.to_string())),
+        (Some(limit), Some((session, readable))) => {
+            size(session, readable, name, limit).await.unwrap_or_else(|error| Finding::database(&error))
+        }
         (Some(limit), None) => Finding::new(Level::Ok, "topic_limit", format!("topic {name} accepts {limit} bytes")),
         (None, _) => {
             let message = format!("max.message.bytes of topic {name} cannot be read");

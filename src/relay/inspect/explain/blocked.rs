@@ -77,10 +77,14 @@ pub(super) fn held(facts: &CursorFacts) -> Why {
     why
 }
 
-/// How a prepared transaction ends.
+/// How a prepared transaction ends: one of the two, and never both in turn.
 fn ended_by_hand(why: Why, gid: &str) -> Why {
     let gid = gid.replace('\'', "''");
-    why.then(format!("ROLLBACK PREPARED '{gid}';")).then(format!("COMMIT PREPARED '{gid}';"))
+    why.then(
+        "A prepared transaction ends by hand, and its owner decides how. To keep what it wrote; or, below, to undo it:",
+    )
+    .then(format!("COMMIT PREPARED '{gid}';"))
+    .or(format!("ROLLBACK PREPARED '{gid}';"))
 }
 
 /// Rows wait for a standby, as `durability` has it.
@@ -98,7 +102,7 @@ fn unconfirmed(facts: &CursorFacts, standby: &Holder) -> Why {
     answer("held", false, format!("{name} is held by its durability: {who}{left}"))
         .then("How far the standbys are, as a role with pg_read_all_stats (the relay's role needs it, too):")
         .then("SELECT pid, application_name, state, sent_lsn, flush_lsn, flush_lag FROM pg_stat_replication;")
-        .then("durability = \"local\" delivers without waiting; a failover can then lose rows that were delivered.")
+        .or("durability = \"local\" delivers without waiting; a failover can then lose rows that were delivered.")
 }
 
 pub(super) fn stuck(facts: &CursorFacts) -> Why {
@@ -130,7 +134,10 @@ pub(super) fn stuck(facts: &CursorFacts) -> Why {
             left(facts)
         );
         return answer("lock_held", false, sentence)
-            .then("A turn that waits for its sink ends at the turn's deadline; a frozen replica loses the lock at lock kill.")
+            .then(
+                "If a replica has it: a turn that waits for its sink ends at [relay.turn] deadline, and a frozen replica loses the \
+                 lock after 12/5 of that. To end any other session, as a superuser or a member of pg_signal_backend:",
+            )
             .then(format!("SELECT pg_terminate_backend({});", lock.pid));
     }
     answer(
