@@ -7,18 +7,23 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::sink::custom::Kinds;
-use crate::sink::kafka::ClusterConfig;
+use crate::sink::kafka::{ClusterConfig, RegistryConfig};
 use crate::telemetry::traces;
 use crate::{admin, database, intake as http_intake, relay};
 
+mod across;
 mod admin_section;
 mod audit_section;
+mod aws_iam;
+mod chosen;
 mod delivers;
 mod environment;
 mod filter;
+mod fingerprint;
 mod intake;
 mod kafka;
 mod keys;
@@ -37,6 +42,7 @@ mod relay_section;
 mod requests;
 mod retention;
 mod schedule;
+mod schema_registry;
 mod section;
 mod shards;
 mod show;
@@ -64,15 +70,16 @@ mod turn;
 mod units;
 mod value;
 
+pub use chosen::Unchosen;
 pub use environment::{Environment, of_process};
 pub use problem::{Place, Problem, Problems};
 pub use relay_section::relay_name;
 pub use source::{DEFAULT_CREATED_AT, DEFAULT_ID};
 pub use units::parse_duration;
 
-use problem::{Report, Wrong};
+use problem::{Report, Wrong, without_guesses};
 use section::Section;
-use tree::{Node, TomlTable, Value};
+use tree::TomlTable;
 
 /// The commented reference file: every key with its meaning, unit and default. Tests hold it to the code.
 pub const REFERENCE: &str = include_str!("../deploy/outbox-relay.toml");
@@ -97,6 +104,8 @@ pub struct Config {
     pub phases: admin::Phases,
     /// `[intake]`; present when requests are taken over HTTP.
     pub intake: Option<http_intake::Config>,
+    /// `[schema_registry]`; present when a relay needs it.
+    pub schema_registry: Option<Arc<RegistryConfig>>,
     /// `[telemetry]`; present when spans are exported.
     pub telemetry: Option<traces::Config>,
     /// `[shutdown] grace`: how long turns may take to end after a signal.
@@ -173,38 +182,6 @@ impl Config {
         }
     }
 
-    /// Only the relays, or shards, of these names; all when there are none.
-    ///
-    /// # Errors
-    /// When there is no relay of such a name, or neither a relay nor an intake.
-    pub fn only(mut self, names: &[String]) -> Result<Self, Problems> {
-        let mut known: Vec<&str> = self.relays.iter().map(|relay| relay.relay.as_str()).collect();
-        known.dedup();
-        let is_named = |relay: &relay::Config, name: &String| relay.name == *name || relay.relay == *name;
-        let mut problems = Vec::new();
-        for name in names.iter().filter(|name| !self.relays.iter().any(|relay| is_named(relay, name))) {
-            let fix = keys::nearest(name, known.iter().copied()).map_or_else(
-                || format!("configured are: {}", known.join(", ")),
-                |meant| format!("did you mean {meant:?}?"),
-            );
-            problems.push((format!("relay[{name}]"), "no relay of this name is configured".to_owned(), fix));
-        }
-        if known.is_empty() && (self.intake.is_none() || !names.is_empty()) {
-            let fix = format!(
-                "add a section [[relay]] to the configuration file: --config FILE, else OUTBOX_RELAY_CONFIG, else ./{DEFAULT_FILE}"
-            );
-            problems = vec![("relay".to_owned(), "no relay is configured".to_owned(), fix)];
-        }
-        if !problems.is_empty() {
-            let problem = |(key, what, fix)| Problem { place: Place::File, key, value: None, what, fix, missing: true };
-            return Err(Problems::new(Some("configuration".to_owned()), problems.into_iter().map(problem).collect()));
-        }
-        if !names.is_empty() {
-            self.relays.retain(|relay| names.iter().any(|name| is_named(relay, name)));
-        }
-        Ok(self)
-    }
-
     /// The resolved configuration as TOML, every default filled in, every secret as `***`.
     #[must_use]
     pub fn redacted(&self) -> String {
@@ -219,33 +196,19 @@ impl fmt::Debug for Config {
     }
 }
 
-/// After a syntax error the rest of the file is in doubt: what it seems to lack, or to hold, is not worth a line. Of two
-/// problems of one value the reader's is kept, because it knows what is wanted there.
-fn without_guesses(mut list: Vec<Problem>, certain: usize) -> Vec<Problem> {
-    if certain != usize::MAX {
-        list.retain(|problem| match &problem.place {
-            Place::Line(line, _) => problem.what.starts_with("not valid TOML") || *line <= certain && !problem.missing,
-            Place::File => false,
-            Place::Variable(_) => !problem.missing,
-        });
-    }
-    let bare = |problem: &Problem| problem.what.starts_with("a value without quotation marks");
-    let told: Vec<Place> = list.iter().filter(|problem| !bare(problem)).map(|problem| problem.place.clone()).collect();
-    list.retain(|problem| !bare(problem) || !told.contains(&problem.place));
-    list
-}
-
 fn build(root: &TomlTable, environment: &Environment, kinds: &Kinds, report: &Report) -> Option<Config> {
     let root = Section::root(report, root);
     let postgres_section = root.section("postgres");
     let pool_size = postgres::read_pool_size(&postgres_section);
     let mut postgres = postgres::read(&postgres_section, pool_size, environment);
     let kafka_section = root.section("kafka");
-    let kafka = kafka::read(&kafka_section);
+    let kafka = kafka::read(&kafka_section, environment);
     let admin = admin_section::read(&root.section("admin"));
     let phases = root.section("metrics").read("phases", value::word(&PHASES, &[])).unwrap_or_default();
     let intake_section = root.section("intake");
     let intake = intake::read(&intake_section);
+    let registry_section = root.section("schema_registry");
+    let registry = schema_registry::read(&registry_section);
     let telemetry = telemetry::read(&root.section("telemetry"));
     let seconds = Duration::from_secs;
     let grace = root.section("shutdown").read("grace", value::duration(seconds(1)..=seconds(600)));
@@ -255,12 +218,14 @@ fn build(root: &TomlTable, environment: &Environment, kinds: &Kinds, report: &Re
     let around = relay_section::Surroundings {
         cluster: kafka.as_ref(),
         has_cluster: kafka_section.is_present(),
+        registry: registry.as_ref(),
+        has_registry: registry_section.is_present(),
         audit,
         allow_loss: environment.get("OUTBOX_RELAY_ALLOW_LOSS").is_some_and(|value| value == "1"),
         kinds,
     };
     let sections = root.sections("relay");
-    refuse_twins(&sections);
+    across::refuse_twins(&sections);
     let read = |section| Some((section, relay_section::read(section, around)?));
     let relays: Vec<_> = sections.iter().filter_map(read).collect();
     requests::refuse_twins(&relays);
@@ -268,7 +233,7 @@ fn build(root: &TomlTable, environment: &Environment, kinds: &Kinds, report: &Re
     let listens = relays.iter().any(|relay| relay.poll.notify);
     let executes = relays.iter().any(|relay| matches!(relay.source, crate::source::Config::Schedule(_)));
     let dedicated = usize::from(listens) + usize::from(executes);
-    check_pool(&postgres_section, pool_size, dedicated, &sections);
+    across::check_pool(&postgres_section, pool_size, dedicated, &sections);
     if let Some(postgres) = &mut postgres {
         postgres.dedicated = dedicated;
     }
@@ -278,6 +243,7 @@ fn build(root: &TomlTable, environment: &Environment, kinds: &Kinds, report: &Re
         admin: admin.unwrap_or_default(),
         phases,
         intake,
+        schema_registry: registry,
         telemetry,
         grace: grace.unwrap_or(DEFAULT_GRACE),
         retention,
@@ -289,34 +255,4 @@ fn build(root: &TomlTable, environment: &Environment, kinds: &Kinds, report: &Re
 fn listen(text: &str) -> Result<std::net::SocketAddr, Wrong> {
     let fix = "write an IP address and a port, for example \"127.0.0.1:9464\" or \"0.0.0.0:9464\"";
     text.parse().map_err(|_| Wrong::new("not an address to listen on", fix))
-}
-
-/// A relay's name is its cursor's: two relays of one name would take turns at one position.
-fn refuse_twins(relays: &[Section<'_>]) {
-    let mut seen: Vec<&str> = Vec::new();
-    for relay in relays {
-        match relay.node("name") {
-            Some(Node { value: Value::Text(name), .. }) if seen.contains(&name.as_str()) => {
-                relay.problem("name", Wrong::new("a second relay of this name", "give each relay its own name"));
-            }
-            Some(Node { value: Value::Text(name), .. }) => seen.push(name),
-            _ => {}
-        }
-    }
-}
-
-/// One watcher, one for probes, two for a turn, and the dedicated ones; sinks that send one by one get at most half of the
-/// turns, so that a provider that hangs leaves the others theirs.
-fn check_pool(postgres: &Section<'_>, size: usize, dedicated: usize, relays: &[Section<'_>]) {
-    let one_by_one = relays.iter().filter(|relay| relay_section::is_one_by_one(relay)).count();
-    let least = 4 + dedicated;
-    if size < least {
-        let what = "too few: one for notifications, one for the claims of a schedule's actions, where relays have these, \
-                    beside one watcher, one for probes and two for a turn";
-        postgres.problem("pool_size", Wrong::new(what, format!("write at least {least}")));
-    }
-    if size < least + 2 && one_by_one > 0 && one_by_one < relays.len() {
-        let what = "too few for two turns at once, and the configured sinks need one each";
-        postgres.problem("pool_size", Wrong::new(what, format!("write at least {}", least + 2)));
-    }
 }

@@ -53,7 +53,7 @@ pub use commit::{Commit, fate_of};
 pub use detail::{Detail, detail, details};
 pub use lock::{LockedCursor, RestsOn, RowPlace};
 pub use news::news;
-pub use order::{Fate, Order, fate, order};
+pub use order::{Fate, Order, fate, has_moved_to, order};
 pub use reserve::{InFlight, Reservation, Reserved, Reserving, Settlement};
 pub use rule::Halting;
 pub use standing::{Circuit, Creation, Standing, create, foreign_identity, standings};

@@ -6,17 +6,21 @@
 use tokio_postgres::GenericClient;
 use tokio_postgres::error::SqlState;
 
-use crate::database::{self, Error};
+use crate::database;
 
+mod error;
 mod grants;
 mod notify;
 mod owner;
 mod printed;
 mod rights;
+mod schema_version;
 
+pub use error::MigrateError;
 pub use grants::{GrantedTable, Lacking, app_grants, grant, lacking, mark_grants, relay_grants};
 pub use notify::{make_triggers, notify_triggers};
 pub use printed::{down_sql, up_sql};
+pub use schema_version::{SchemaVersion, messages_partitioned, require, version};
 
 /// The newest schema version that this program knows, and the one that it was built for.
 pub const VERSION: i32 = 20;
@@ -132,143 +136,6 @@ const MIGRATIONS: &[Migration] = &[
         down: include_str!("../schema/0020_visible_before.down.sql"),
     },
 ];
-
-/// What the database has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SchemaVersion {
-    /// Number of the last migration; 0 when there is none.
-    pub version: i32,
-    /// The oldest program that it serves, as the version that program was built for.
-    pub oldest_binary: i32,
-}
-
-/// Why a migration was not made, or a schema is refused.
-#[derive(Debug, thiserror::Error)]
-pub enum MigrateError {
-    /// There is no schema.
-    #[error("the database has no schema outbox: run `outbox-relay migrate up` with an owner's [postgres] url")]
-    Missing,
-    /// There is one, but this role may not look at it.
-    #[error(
-        "role {role} has no rights on schema outbox: run `outbox-relay migrate up --relay-role {role}` with an owner's \
-         [postgres] url"
-    )]
-    NotGranted {
-        /// The role.
-        role: String,
-    },
-    /// The schema is older than the program needs.
-    #[error("schema outbox has version {found}, this program needs {VERSION}: run `outbox-relay migrate up`")]
-    TooOld {
-        /// The schema's version.
-        found: i32,
-    },
-    /// The schema no longer serves the program.
-    #[error(
-        "schema outbox has version {found} and serves programs built for {oldest} and newer; this one was built for \
-         {VERSION}: install a newer outbox-relay"
-    )]
-    TooNew {
-        /// The schema's version.
-        found: i32,
-        /// The oldest version served.
-        oldest: i32,
-    },
-    /// The target version does not exist.
-    #[error("--to {0}: there is no such version; versions go from 0 to {VERSION}")]
-    NoSuchVersion(i32),
-    /// Migrations that this program does not know cannot be taken back by it.
-    #[error(
-        "schema outbox has version {found}, this program knows {VERSION}: take it back with the program that made it"
-    )]
-    Unknown {
-        /// The schema's version.
-        found: i32,
-    },
-    /// A migration failed; nothing of it remains.
-    #[error("migration {version} {direction} failed, nothing of it remains: {reason}")]
-    Failed {
-        /// Which.
-        version: i32,
-        /// `up` or `down`.
-        direction: &'static str,
-        /// Why, and what fixes it.
-        reason: String,
-    },
-    /// This role may not change the schema.
-    #[error("{reason}\n  -> {fix}")]
-    Denied {
-        /// What the server said.
-        reason: String,
-        /// Who may, and the SQL with which this role may.
-        fix: String,
-    },
-    /// A grant names a table, a schema or a role that is not there.
-    #[error(
-        "{0}: the schema is migrated, and none was granted\n  -> create it, or correct its name in [relay.source.*] table, \
-         --relay-role or --app-role; then run this command again"
-    )]
-    Absent(String),
-    /// Grants have not taken effect.
-    #[error("{0}")]
-    Ungranted(Box<Lacking>),
-    /// The database's.
-    #[error(transparent)]
-    Database(#[from] Error),
-}
-
-impl From<tokio_postgres::Error> for MigrateError {
-    fn from(error: tokio_postgres::Error) -> Self {
-        Self::Database(error.into())
-    }
-}
-
-/// Reads the schema's version.
-///
-/// # Errors
-/// When this role may not read it, or the database's.
-pub async fn version(client: &tokio_postgres::Client) -> Result<SchemaVersion, MigrateError> {
-    // By the catalog: to_regclass fails where the schema may not be looked into.
-    let found = client.query_opt(include_str!("migrate/sql/version_readable.sql"), &[]).await?;
-    let none = SchemaVersion { version: 0, oldest_binary: 0 };
-    let Some(found) = found else { return Ok(none) };
-    if !found.try_get::<_, bool>(1)? {
-        return Err(MigrateError::NotGranted { role: found.try_get(0)? });
-    }
-    let row = client
-        .query_opt("SELECT version, oldest_binary FROM outbox.version ORDER BY version DESC LIMIT 1", &[])
-        .await?;
-    Ok(match row {
-        Some(row) => SchemaVersion { version: row.try_get(0)?, oldest_binary: row.try_get(1)? },
-        None => none,
-    })
-}
-
-/// Refuses a schema that this program cannot work with.
-///
-/// # Errors
-/// Missing, too old, or too new.
-pub async fn require(client: &tokio_postgres::Client) -> Result<SchemaVersion, MigrateError> {
-    let found = version(client).await?;
-    match found {
-        SchemaVersion { version: 0, .. } => Err(MigrateError::Missing),
-        SchemaVersion { version, .. } if version < VERSION => Err(MigrateError::TooOld { found: version }),
-        SchemaVersion { version, oldest_binary } if oldest_binary > VERSION => {
-            Err(MigrateError::TooNew { found: version, oldest: oldest_binary })
-        }
-        found => Ok(found),
-    }
-}
-
-/// Whether the ready-made outbox has a partition for each day.
-///
-/// # Errors
-/// The database's.
-pub async fn messages_partitioned(client: &tokio_postgres::Client) -> Result<bool, MigrateError> {
-    let sql =
-        "SELECT c.relkind = 'p' FROM pg_catalog.pg_class AS c WHERE c.oid = 'outbox.message'::pg_catalog.regclass";
-    Ok(client.query_one(sql, &[]).await?.try_get(0)?)
-}
 
 /// Applies what is missing; gives the versions applied.
 ///

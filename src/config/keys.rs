@@ -9,9 +9,12 @@ use super::REFERENCE;
 /// `headers`) are keys of their parent only.
 type Known = (&'static str, Vec<&'static str>);
 
-/// Sections of which the reference has examples only: the keys of a payload stand in one line, others are the user's own.
-const WRITTEN: [(&str, &[&str]); 2] =
-    [("relay.sink.kafka.payload", &["row", "column", "columns"]), ("relay.sink.custom", &["kind"])];
+/// Sections of which the reference has examples only: the keys of some stand in one line, others are the user's own.
+const WRITTEN: [(&str, &[&str]); 3] = [
+    ("kafka.aws_iam", &["region", "role_arn", "profile", "session_name"]),
+    ("relay.sink.kafka.payload", &["row", "column", "columns"]),
+    ("relay.sink.custom", &["kind"]),
+];
 
 /// Sections whose other keys are the user's own.
 const OPEN: [&str; 2] = ["kafka.properties", "relay.sink.custom"];

@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use toml::Value;
 
-mod oauth2;
+pub(super) mod oauth2;
 mod sinks;
 
 use super::redact::{self, HIDDEN};
 use super::relay_section::{GUARANTEES, ON_CONFIG_CHANGE, POLICIES};
 use super::units::{print_duration, print_size};
 use super::{
-    Config, audit_section, filter, lanes, parking, requests, retention, schedule, shards, show_postgres, source,
-    table_name, telemetry, turn,
+    Config, audit_section, aws_iam, filter, lanes, parking, requests, retention, schedule, schema_registry, shards,
+    show_postgres, source, table_name, telemetry, turn,
 };
 use crate::pace;
 use crate::relay::{self, OnConfigChange, OnLateRow, Start};
@@ -99,6 +99,9 @@ pub(super) fn all(config: &Config, secrets: Secrets) -> String {
         lines.raw("connections", intake.connections);
         lines.duration("timeout", intake.timeout);
     }
+    if let Some(config) = &config.schema_registry {
+        schema_registry::write(&mut lines, config);
+    }
     if let Some(config) = &config.telemetry {
         telemetry::write(&mut lines, config);
     }
@@ -135,6 +138,9 @@ pub(super) fn kafka(cluster: &ClusterConfig, secrets: Secrets) -> String {
     if let Some(config) = &cluster.oauth2 {
         lines.section("[kafka.oauth2]");
         oauth2::lines(&mut lines, config);
+    }
+    if let Some(config) = &cluster.aws_iam {
+        aws_iam::write(&mut lines, config);
     }
     lines.0
 }

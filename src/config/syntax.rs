@@ -7,15 +7,15 @@ use super::tree::{Node, TomlTable, Value};
 
 /// What an error leaves of the text behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Doubt {
+pub(super) enum Unchecked {
     /// Only its own line is wrong: the key's first value stands, or the bare word is read as a string.
     Line,
     /// Everything that follows.
     Rest,
 }
 
-pub(super) fn doubt(message: &str) -> Doubt {
-    if is_twin(message) || is_bare(message) { Doubt::Line } else { Doubt::Rest }
+pub(super) fn doubt(message: &str) -> Unchecked {
+    if is_twin(message) || is_bare(message) { Unchecked::Line } else { Unchecked::Rest }
 }
 
 fn is_twin(message: &str) -> bool {
@@ -36,7 +36,7 @@ pub(super) fn problem(message: &str, text: &str, place: Place, root: &TomlTable)
         (format!("not valid TOML: {message}"), "correct the line; what follows it was not checked")
     };
     let (key, value) = match (doubt(message), &place) {
-        (Doubt::Line, Place::Line(line, _)) => key_and_value(text, *line, root),
+        (Unchecked::Line, Place::Line(line, _)) => key_and_value(text, *line, root),
         _ => (String::new(), None),
     };
     Problem { place, key, value, what, fix: fix.to_owned(), missing: false }

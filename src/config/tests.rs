@@ -2,9 +2,13 @@
 
 use super::*;
 
+#[cfg(feature = "iam")]
+mod aws_iam;
 mod bad;
+mod bad_email;
 mod bad_relays;
 mod bad_sinks;
+mod bad_sql;
 mod delivers;
 mod fixes;
 mod garbled;

@@ -9,7 +9,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::problem::{Place, Report};
-use super::syntax::{self, Doubt};
+use super::syntax::{self, Unchecked};
 
 /// A value and its place.
 #[derive(Clone, Debug, PartialEq)]
@@ -79,7 +79,7 @@ pub(super) fn parse(text: &str, report: &Report) -> Document {
     let mut certain = usize::MAX;
     for error in &errors {
         let place = lines.place_of(error.span().unwrap_or(0..0));
-        if syntax::doubt(error.message()) == Doubt::Rest
+        if syntax::doubt(error.message()) == Unchecked::Rest
             && let Place::Line(line, _) = place
         {
             certain = certain.min(line.saturating_sub(1));

@@ -13,8 +13,8 @@ pub const CHECK: &str = "check:";
 
 /// Codes of halts that wait for an operator, whatever a replica's configuration. What they follow from is recorded with them, or one
 /// replica alone may have seen it: another that went on would not halt at it.
-const DECISIONS: [&str; 5] =
-    ["cursor_deleted", "horizon_rule_changed", "late_row", "order_changed", "table_subscribed"];
+const DECISIONS: [&str; 6] =
+    ["cursor_deleted", "horizon_rule_changed", "late_row", "order_changed", "position_in_future", "table_subscribed"];
 
 /// Whether halts with this code wait for an operator, whatever the configuration.
 pub(super) fn is_decision(code: &str) -> bool {

@@ -5,8 +5,11 @@ use std::path::PathBuf;
 use tokio_postgres::error::SqlState;
 
 use super::auth::Method;
-use super::sqlstate;
 use crate::visible::visible;
+
+mod fix;
+
+pub use fix::UNREACHABLE;
 
 /// An error of a connection or a statement.
 #[derive(Debug, thiserror::Error)]
@@ -205,47 +208,6 @@ impl Error {
         })
     }
 
-    /// What an operator can do about it.
-    #[must_use]
-    pub fn fix(&self) -> &'static str {
-        match self {
-            Self::PasswordFile { .. } => {
-                "Write the password into that file, or correct [postgres] password_file: a relative path counts from the \
-                 directory that the program is started in."
-            }
-            Self::PasswordCommand { .. } => {
-                "Run it by hand, as the relay's user: it must print the password as one line within 10 seconds, and exit with 0."
-            }
-            Self::Identity(_) => {
-                "Correct [postgres] cert_file and key_file, which are read at every connection, or the authorities that the server trusts (ssl_ca_file)."
-            }
-            Self::Authorities(_) => "Correct [postgres] ca_file.",
-            Self::PasswordEmpty { .. } => "Write the password into that file.",
-            Self::PasswordMissing(_) => "Write it into the file of [postgres] password_file, or set PGPASSWORD.",
-            Self::Method { method: Method::Password, .. } => {
-                "Set sslmode=verify-full in [postgres] url, or scram-sha-256 in the server's pg_hba.conf. Only where the \
-                 network cannot be listened to, add require_auth=password to the URL."
-            }
-            Self::Method { .. } => "Change require_auth in [postgres] url, or the server's pg_hba.conf.",
-            Self::Connect { state: None, .. } | Self::Opening { .. } => UNREACHABLE,
-            Self::Tls { fix, .. } => fix,
-            Self::Standby(_) => "Point [postgres] url at the primary.",
-            Self::TwoServers { .. } => {
-                "No action needed during a failover: the relay reconnects until all its connections are on one server. If it \
-                 persists, point [postgres] url at one primary."
-            }
-            Self::Answer { .. } => "Drop the triggers and rules of that table: the relay makes none.",
-            Self::Vanished(_) => {
-                "If `outbox-relay cursor show NAME` still shows the cursor, a trigger or a rule on outbox.cursor refuses the change: drop it. \
-                 Otherwise the row was deleted: use `outbox-relay cursor remove` for that, with the cursor's replicas stopped."
-            }
-            Self::Pooler(_) | Self::Setting { .. } => "Point [postgres] url at PostgreSQL itself.",
-            Self::Connect { .. } | Self::Statement(_) | Self::Pool(_) | Self::Unreadable(_) | Self::Timeout(_) => {
-                sqlstate::meaning(self).hint
-            }
-        }
-    }
-
     /// A code for people who may not know the server and the user: an SQLSTATE, or that no answer came.
     #[must_use]
     pub fn public_code(&self) -> String {
@@ -292,10 +254,6 @@ impl Error {
 
 /// How PostgreSQL begins its refusal to make a value of more than 1 GiB.
 const TOO_LARGE: &str = "invalid memory alloc request size";
-
-/// What to look at when no server answers.
-pub const UNREACHABLE: &str =
-    "Check host, port and sslmode of [postgres] url, and that the server runs and can be reached from here.";
 
 /// The driver's error with the server's message, code and detail, which its own `Display` leaves out.
 #[must_use]

@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 use super::exporter::Exporter;
 use super::table::METRICS;
 use super::*;
+use crate::position::Timestamp;
 
 /// Everything that this version measures.
 fn measure_all(metrics: &CursorMetrics) {

@@ -35,6 +35,7 @@ pub(in crate::relay) mod intervals;
 pub mod lag;
 pub mod not_ready;
 pub(in crate::relay) mod open_since;
+mod progress;
 pub(in crate::relay) mod registry;
 pub mod replicas;
 pub(in crate::relay) mod report;
@@ -46,6 +47,7 @@ mod unrecorded;
 pub(in crate::relay) mod wakeups;
 mod warm;
 
+pub use self::progress::Progress;
 pub use self::shared::Shared;
 pub(in crate::relay) use self::slots::Single;
 pub use self::slots::Slot;
@@ -115,17 +117,6 @@ pub struct Engine {
     pub(in crate::relay) last_open_since: tokio::sync::Mutex<Option<(Instant, Option<Timestamp>)>>,
     /// The longest single call to the database.
     pub call_deadline: Duration,
-}
-
-/// How far a relay of due work has come in this process.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Progress {
-    /// At the last look nothing was due that could be claimed, and nothing was on its way.
-    pub done: bool,
-    /// How many rows the receiver has accepted.
-    pub sent: usize,
-    /// How many rows could not be sent, or not be marked.
-    pub failed: usize,
 }
 
 impl Engine {

@@ -2,6 +2,7 @@
 
 pub(in crate::relay) mod at_most_once;
 pub mod auditor;
+pub(in crate::relay) mod beyond_clock;
 pub(in crate::relay) mod changed_order;
 pub(in crate::relay) mod clock_watch;
 pub(in crate::relay) mod gauges;

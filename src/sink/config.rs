@@ -53,6 +53,22 @@ impl Config {
         }
     }
 
+    /// Whom a message is for, a template; none where messages have no recipient.
+    #[must_use]
+    pub fn recipient(&self) -> Option<&str> {
+        match self {
+            Self::Sms(sms) => Some(&sms.to),
+            Self::Email(email) => Some(&email.to),
+            Self::Kafka(_)
+            | Self::Http(_)
+            | Self::Webhook(_)
+            | Self::Sql(_)
+            | Self::Stdout(_)
+            | Self::Command(_)
+            | Self::Custom(_) => None,
+        }
+    }
+
     /// What is out together: the Kafka cluster, or one receiver.
     #[must_use]
     pub fn circuit(&self) -> String {

@@ -81,8 +81,10 @@ pub enum Subject {
     Elsewhere,
 }
 
-/// How hints name the command that ends a halt: what makes a failure does not always know whose it is.
-const RESUME: &str = "cursor resume NAME";
+/// How hints begin a command of this program, in backquotes.
+const PROGRAM: &str = "outbox-relay ";
+/// What stands for the cursor in such a command: what makes a failure does not always know whose it is.
+const CURSOR: &str = "NAME";
 
 /// Why publishing stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -166,10 +168,15 @@ impl Failure {
     }
 }
 
-/// A hint, with the relay's name in the command that it has.
+/// A hint, with the cursor's or the relay's name in the commands of this program that it has. Another `NAME`, of a section of the
+/// configuration or of a database, stays as it is.
 #[must_use]
-pub fn named(hint: &str, relay: &str) -> String {
-    hint.replace(RESUME, &format!("cursor resume {relay}"))
+pub fn named(hint: &str, name: &str) -> String {
+    // Every second part stands in backquotes.
+    let part = |(number, part): (usize, &str)| {
+        if number % 2 == 1 && part.starts_with(PROGRAM) { part.replace(CURSOR, name) } else { part.to_owned() }
+    };
+    hint.split('`').enumerate().map(part).collect::<Vec<_>>().join("`")
 }
 
 #[cfg(test)]
@@ -181,5 +188,15 @@ mod tests {
         let hint = "Correct programs.NAME, then `outbox-relay cursor resume NAME`";
         let failure = Failure::of(Class::Fatal, "x", "m", hint).of_relay("events");
         assert_eq!(failure.hint, "Correct programs.NAME, then `outbox-relay cursor resume events`");
+    }
+
+    #[test]
+    fn hint_names_the_cursor_in_its_own_commands_only() {
+        let hint = "`ALTER DATABASE NAME ALLOW_CONNECTIONS true`; move it back (`outbox-relay cursor seek NAME --at INSTANT`), or \
+                    `outbox-relay cursor adopt NAME`";
+        let told = "`ALTER DATABASE NAME ALLOW_CONNECTIONS true`; move it back (`outbox-relay cursor seek events#0 --at INSTANT`), or \
+                    `outbox-relay cursor adopt events#0`";
+        assert_eq!(named(hint, "events#0"), told);
+        assert_eq!(named("Fix it.", "events"), "Fix it.");
     }
 }

@@ -9,43 +9,42 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-use reqwest::header::HeaderValue;
-use reqwest::{Request, Response};
+use reqwest::Response;
 use sha2::{Digest as _, Sha256};
-use tokio::time::Instant;
 
-use super::doubt::Doubt;
-use super::{Class, Failure, Flow, InvalidSetting, Mode, Published, Subject};
-use crate::batch::Batch;
+use super::refusal_counts::RefusalCounts;
+use super::{Class, Failure, InvalidSetting, Subject};
 use crate::message::{Field, Message};
 
 pub mod access;
 pub(crate) mod address;
 pub(super) mod answer;
+pub(super) mod call;
 mod client;
 mod connections;
 pub(super) mod gate;
 pub mod oauth2;
 pub mod once;
 pub(super) mod preset;
+mod publication;
 mod request;
+#[cfg(feature = "schema-registry")]
+pub(super) mod service;
 mod signature;
 use access::Access;
 use answer::Answer;
 pub use answer::known_errors;
 use connections::Connections;
-use oauth2::{Token, Tokens};
-use preset::{Preset, Seal};
-use request::{IDEMPOTENCY_KEY, Requests, marking};
+use oauth2::Tokens;
+use preset::Preset;
+pub use publication::HttpPublication;
+use request::Requests;
 
 /// So many times a message must be refused because its idempotency key is in use (409), after an attempt that was not answered: about 40 s
 /// of a stream's pauses, in which a receiver ends what it is at.
 const TIMES_IN_USE: u32 = 12;
-
-/// How long the rest of a positive answer may take: it is read only so that the connection can be used again.
-const DRAIN: Duration = Duration::from_millis(250);
 
 /// `[relay.sink.http]` of the configuration.
 #[derive(Clone, PartialEq)]
@@ -113,24 +112,7 @@ pub struct HttpSink {
     min_interval: Option<Duration>,
     once: once::Config,
     /// By the idempotency keys of attempts that were not answered: receivers may say that they are in use.
-    in_use: Doubt,
-}
-
-/// One turn's requests.
-#[derive(Debug)]
-pub struct HttpPublication<'a> {
-    sink: &'a HttpSink,
-    mode: Mode,
-    seal: Seal,
-    /// With which the last request was made.
-    token: Option<Token>,
-    acknowledged: usize,
-    /// Set while the message number `acknowledged` may be on its way; still set in `finish` when `push` was dropped.
-    in_flight: bool,
-    /// Set when the rate allows no further request in this turn.
-    cut: bool,
-    last_request: Option<Instant>,
-    stopped: Option<Failure>,
+    in_use: RefusalCounts,
 }
 
 impl HttpSink {
@@ -152,7 +134,7 @@ impl HttpSink {
             .and_then(|rate| Duration::try_from_secs_f64(1.0 / rate).ok());
         let connections = Connections::new(client, config.timeout);
         let access = Box::new(Access::new(config.access.clone(), config.timeout));
-        let (once, in_use) = (config.once.clone(), Doubt::new(TIMES_IN_USE));
+        let (once, in_use) = (config.once.clone(), RefusalCounts::new(TIMES_IN_USE));
         Ok(Self { connections, access, requests, preset, min_interval, once, in_use })
     }
 
@@ -170,7 +152,7 @@ impl HttpSink {
     /// # Errors
     /// Why one cannot be used; nothing of its content.
     pub fn secrets(&self) -> Result<(), Failure> {
-        self.access.tokens.as_ref().map(Tokens::secret).transpose()?;
+        self.access.tokens.as_ref().map(Tokens::usable).transpose()?;
         self.seal().map(drop)
     }
 
@@ -217,103 +199,6 @@ impl HttpSink {
         let body = answer::body(response).await;
         let verdict = self.preset.verdict.and_then(|verdict| verdict(status, &body));
         Answer::Status { status, retry_after, verdict }
-    }
-
-    /// Reads the secret again, so that a rotated one needs no restart.
-    pub(super) fn begin(&self, mode: Mode) -> Result<HttpPublication<'_>, Failure> {
-        Ok(HttpPublication {
-            sink: self,
-            mode,
-            seal: self.seal()?,
-            token: None,
-            acknowledged: 0,
-            in_flight: false,
-            cut: false,
-            last_request: None,
-            stopped: None,
-        })
-    }
-}
-
-impl<'a> HttpPublication<'a> {
-    pub(super) fn relay(&self) -> &'a str {
-        self.sink.relay()
-    }
-
-    pub(super) async fn push(&mut self, batch: &Batch) -> Flow {
-        for message in batch.messages() {
-            if self.in_flight || self.cut || self.stopped.is_some() {
-                return Flow::Stop;
-            }
-            match self.sink.token().await {
-                Ok(token) => self.token = token,
-                Err(failure) => {
-                    self.stopped = Some(failure);
-                    return Flow::Stop;
-                }
-            }
-            // After a wait for a token, too: no request begins for which there is no time any more.
-            if self.too_early() || self.mode.is_over() {
-                self.cut = true;
-                return Flow::Stop;
-            }
-            match self.request(&message) {
-                Ok(request) => self.send(request).await,
-                Err(failure) => self.stopped = Some(failure),
-            }
-        }
-        if self.stopped.is_some() { Flow::Stop } else { Flow::Continue }
-    }
-
-    fn request(&self, message: &Message<'_>) -> Result<Request, Failure> {
-        let HttpSink { requests, preset, .. } = self.sink;
-        requests.body_length(message).map_or(Ok(()), |bytes| preset.fits(bytes))?;
-        let token = self.token.as_ref().map(|token| &token.authorization);
-        let mut request = requests.build(message, token.or(self.seal.authorization.as_ref()))?;
-        preset.admit(&request, requests.target())?;
-        self.seal.sign(&mut request, SystemTime::now())?;
-        Ok(request)
-    }
-
-    fn too_early(&self) -> bool {
-        match (self.last_request, self.sink.min_interval) {
-            (Some(last), Some(interval)) => last.elapsed() < interval,
-            (None, _) | (_, None) => false,
-        }
-    }
-
-    async fn send(&mut self, mut request: Request) {
-        if let Some(mark) = self.mode.mark {
-            request.headers_mut().insert(marking(mark), HeaderValue::from_static("true"));
-        }
-        let key = request.headers().get(IDEMPOTENCY_KEY).cloned();
-        let key = key.as_ref().and_then(|key| key.to_str().ok()).unwrap_or_default();
-        self.last_request = Some(Instant::now());
-        self.in_flight = true;
-        // However this attempt ends: without a clear answer it may still be in progress at the receiver when the next one comes.
-        let was_unanswered = self.sink.in_use.expect(key);
-        let answer = match self.sink.connections.execute(request).await {
-            Ok(response) if response.status().is_success() => {
-                // Noted before anything else is awaited: the receiver has it, whatever becomes of this turn.
-                self.acknowledged += 1;
-                self.in_flight = false;
-                self.token.iter().for_each(Token::is_accepted);
-                self.sink.in_use.forget(key);
-                // A failure here costs the connection, not the message.
-                let _ = tokio::time::timeout(DRAIN, answer::body(response)).await;
-                return;
-            }
-            Ok(response) => self.sink.refused(response).await,
-            Err(answer) => answer,
-        };
-        self.in_flight = false;
-        let failure = self.sink.failure(answer, self.token.as_ref());
-        self.stopped = failure.map(|failure| self.sink.weigh(failure, key, was_unanswered));
-    }
-
-    pub(super) fn finish(self) -> Published {
-        let stopped = if self.in_flight { Some(Failure::deadline()) } else { self.stopped };
-        Published { acknowledged: self.acknowledged, stopped, suspects: 1 }
     }
 }
 

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use rdkafka::error::KafkaError;
 
+pub mod aws_iam;
 mod classify;
 mod cloudevents;
 mod cluster;
@@ -35,6 +36,7 @@ mod polled;
 mod publication;
 mod record;
 mod refusals;
+mod schema;
 mod statistics;
 mod topic;
 
@@ -49,6 +51,10 @@ pub use login::Login;
 pub use partition::OnPartitionChange;
 pub use publication::KafkaPublication;
 pub use record::{Passed, is_legal_topic};
+pub use schema::{
+    RegistryConfig, RegistryLogin, SchemaFacts, SchemaField, SchemaFormat, SchemaKind, SubjectName, WantedSchema,
+    describe_schema,
+};
 pub use topic::{TopicFacts, describe_topic};
 
 use super::{Class, Failure, InvalidSetting, Mode};

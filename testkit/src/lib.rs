@@ -1,11 +1,12 @@
-//! The demo, in five scenarios. Bookings: three replicas relay bookings to Kafka and SMS, one of them is killed, and
+//! The demo, in six scenarios. Bookings: three replicas relay bookings to Kafka and SMS, one of them is killed, and
 //! what arrived is compared with what was committed. Reminders: three replicas send due work to a provider that fails,
 //! hangs and answers late, replicas are killed again and again, and what the provider has is compared with what was due.
 //! Requests: many callers ask for the same, the replicas fare the same, and what two providers have, one that honours
 //! idempotency keys and one that does not, is compared with the ledger. Schedules: what several tenants have scheduled is
 //! edited and deleted, replicas fare the same and are all gone for some seconds, and what the tenants' endpoints received is
 //! compared with instants that were counted beforehand. Lanes: three relays send the same messages side by side, one number is refused
-//! for a while, and what halt, dead letters and parked keys make of it is compared at the provider.
+//! for a while, and what halt, dead letters and parked keys make of it is compared at the provider. Jobs: pending rows and requests in
+//! lanes, beside rows that are sent each on their own, and the order of each number is compared at the provider.
 //!
 //! Its stage (a throw-away PostgreSQL, a broker, an SMS gateway, a provider, bookings and their writers) is also that of
 //! tests and benches; the product itself needs nothing of it. Whatever ends the demo, nothing of it stays behind.
@@ -30,6 +31,7 @@ pub mod gateway;
 pub mod kafka;
 pub mod postgres;
 pub mod provider;
+pub mod registry;
 pub mod smtp;
 pub mod startup;
 pub mod watchdog;
@@ -37,6 +39,7 @@ pub mod watchdog;
 mod database;
 mod due;
 mod faults;
+mod jobs;
 mod kills;
 mod lanes;
 mod look;
@@ -83,6 +86,8 @@ pub enum Scenario {
     Schedules,
     /// Messages side by side, and one number that is refused: halt, dead letters and parked keys beside each other
     Lanes,
+    /// Pending rows and requests in lanes: each number gets its messages in order, beside rows that are sent each on their own
+    Jobs,
 }
 
 /// Which broker the demo uses.
@@ -140,6 +145,7 @@ pub async fn demo(options: Options) -> anyhow::Result<Verdict> {
         Scenario::Requests => perform::<requests::Scene>(options).await,
         Scenario::Schedules => perform::<schedules::Scene>(options).await,
         Scenario::Lanes => perform::<lanes::Scene>(options).await,
+        Scenario::Jobs => perform::<jobs::Scene>(options).await,
     }
 }
 

@@ -20,6 +20,7 @@ Examples:
   outbox-demo --scenario requests --seed 7
   outbox-demo --scenario schedules --json
   outbox-demo --scenario lanes --seed 7
+  outbox-demo --scenario jobs --seed 7
   outbox-demo --json | tail -n 1 | jq .verdict
 
 Exit codes: 0 pass, 1 fail, 3 undecided (the in-process broker dropped data unseen). \

@@ -60,6 +60,7 @@ fn kafka(lines: &mut TomlLines, config: &crate::sink::kafka::Config) {
                 None => lines.comment("name: the relay's name"),
             }
         }
+        Format::Schema(schema) => sink::kafka::write_schema(lines, schema),
     }
 }
 

@@ -79,7 +79,7 @@ fn bad_collector_is_refused_with_key_value_and_fix() {
 fn audit() {
     let with = |lines: &str| -> &'static str { format!("[audit]\n{lines}\n[kafka]").leak() };
     judge(&[
-        ("[kafka]", with("keep = \"59m\""), "audit.keep", "out of bounds"),
+        ("[kafka]", with("keep = \"119m\""), "audit.keep", "out of bounds"),
         ("[kafka]", with("keep = \"366d\""), "audit.keep", "out of bounds"),
         ("[kafka]", with("keep = 7"), "audit.keep", "a duration is needed here, this is an integer"),
         ("[kafka]", with("keep = \"7 days\""), "audit.keep", "a duration has no unit"),
@@ -92,14 +92,14 @@ fn audit() {
         ),
         (
             "[kafka]",
-            with("keep = \"1h\"\n[retention]\ndead_letters = \"90m\""),
+            with("keep = \"2h\"\n[retention]\ndead_letters = \"90m\""),
             "audit.keep",
             "rows that came late are told by their dead letters",
         ),
         ("[kafka]", with("kept = \"7d\""), "audit.kept", "unknown key"),
     ]);
     let told = parse(&GOOD.replacen("[kafka]", with("keep = \"1m\""), 1)).expect_err("refused").to_string();
-    for part in ["audit.keep = \"1m\"", "write a duration from \"1h\" to \"8760h\""] {
+    for part in ["audit.keep = \"1m\"", "write a duration from \"2h\" to \"8760h\""] {
         assert!(told.contains(part), "{part} in {told}");
     }
 }

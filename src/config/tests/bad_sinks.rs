@@ -2,7 +2,6 @@
 
 use super::bad::judge;
 use super::*;
-use crate::relay::{Guarantee, Start};
 
 const TOPIC: &str = "topic = \"bookings\"";
 const TOKEN: &str = "auth_token_file = \"/run/token\"";
@@ -43,7 +42,7 @@ fn formats_of_kafka_sinks() {
     let bare = "key = \"customer\"\nformat = \"cloudevents\"";
     let with_type = |line: &str| -> &'static str { format!("{bare}\ncloudevents = {{ type = \"a\" }}\n{line}").leak() };
     judge(&[
-        (KEY, "format = \"avro\"", at("format"), "not a word that is known here"),
+        (KEY, "format = \"thrift\"", at("format"), "not a word that is known here"),
         (KEY, "format = \"cloudevent\"", at("format"), "not a word that is known here"),
         (KEY, bare, at("cloudevents.type"), "missing"),
         (KEY, "cloudevents = { type = \"a\" }", at("cloudevents"), "this section counts for format = \"cloudevents\""),
@@ -224,119 +223,6 @@ fn webhook_sinks() {
         assert_eq!(one.key, format!("relay[hook].sink.webhook.{key}"), "{to}");
         assert!(one.what.starts_with(what), "{to}: {}", one.what);
     }
-}
-
-const STREAM: &str = "[relay.source.stream]\ntable = \"a.b\"";
-const GOOD_SQL: &str = "statement = \"SELECT app.f($1, $2)\"\nparameters = [\"id\", \"at\"]\n";
-
-fn sql(more: &str, source: &str, sink: &str) -> String {
-    format!("{GOOD}[[relay]]\nname = \"model\"\n{more}\n{source}\n[relay.sink.sql]\n{sink}")
-}
-
-#[test]
-fn sql_sinks() {
-    for (from, to, key, what) in [
-        ("statement = \"SELECT app.f($1, $2)\"", "", "statement", "missing"),
-        ("SELECT app.f($1, $2)", "", "statement", "empty"),
-        ("SELECT app.f($1, $2)", "COMMIT", "statement", "not a statement that can run in the cursor's"),
-        ("SELECT app.f($1, $2)", "-- SELECT\\nSET a = $1", "statement", "not a statement that can run in the cursor's"),
-        ("SELECT app.f($1, $2)", "DO $$ $$", "statement", "not a statement that can run in the cursor's"),
-        ("$2)", "$2); COMMIT", "statement", "more than one statement"),
-        ("$2)", "$3)", "parameters", "the statement has $3, and 2 columns are named"),
-        ("$2)", "$0, $2)", "parameters", "the statement has $0, and 2 columns are named"),
-        ("$2)", "$1)", "parameters", "2 columns are named, and the statement has no $2"),
-        ("parameters = [\"id\", \"at\"]", "", "statement", "the statement has $1, and 0 columns are named"),
-        ("\"id\", \"at\"", "", "parameters", "names no column"),
-        ("\"id\", \"at\"", "\"id\", \"id\"", "parameters", "names \"id\" twice"),
-        ("parameters", "each = \"turn\"\nparameters", "each", "not a word that is known"),
-        ("parameters", "timeout = \"1s\"\nparameters", "timeout", "unknown key here"),
-    ] {
-        let text = sql("", STREAM, &GOOD_SQL.replacen(from, to, 1));
-        let problems = parse(&text).expect_err(to);
-        let [one] = problems.list() else { panic!("{to}: {problems}") };
-        assert_eq!(one.key, format!("relay[model].sink.sql.{key}"), "{to}");
-        assert!(one.what.starts_with(what) && !one.fix.is_empty(), "{to}: {}", one.what);
-    }
-    for good in ["insert into a.b values ($1, $2);", "/* a */ (VALUES ($1, $2))", "CALL a.b($2, $1)", "MERGE $1 $2"] {
-        let config = parse(&sql("", STREAM, &GOOD_SQL.replacen("SELECT app.f($1, $2)", good, 1))).expect(good);
-        let relay = config.relays.last().expect("a relay");
-        assert_eq!((relay.guarantee, relay.start), (Guarantee::InDatabase, Start::Beginning));
-        assert_eq!(parse(&config.redacted()).expect("valid"), config);
-    }
-}
-
-#[test]
-fn a_statement_has_its_own_guarantee_and_is_for_streams() {
-    assert!(parse(&sql("guarantee = \"in_database\"", STREAM, GOOD_SQL)).is_ok());
-    for other in ["at_least_once", "at_most_once"] {
-        let text = sql(&format!("guarantee = \"{other}\""), STREAM, GOOD_SQL);
-        let told = parse(&text).expect_err(other).to_string();
-        assert!(told.contains(&format!("relay[model].guarantee = \"{other}\": a statement and the advance")), "{told}");
-        assert!(told.contains("fix: write \"in_database\", or remove the key"), "{told}");
-    }
-    let due = "[relay.source.pending]\ntable = \"a.b\"\nkey = [\"id\"]\ndue = \"at\"";
-    let due = sql("", due, GOOD_SQL);
-    let problems = parse(&due).expect_err("due work");
-    let [one] = problems.list() else { panic!("{problems}") };
-    assert_eq!(one.key, "relay[model].sink.sql");
-    assert_eq!(one.what, "not available with [relay.source.pending]");
-}
-
-#[test]
-fn email_sinks() {
-    const GOOD_MAIL: &str = "server = \"smtp.example.com\"\nfrom = \"Shop <shop@example.com>\"\nto = \"{{ email }}\"\n\
-                             [relay.sink.email.templates.welcome]\nsubject = \"Hello\"\ntext = \"{{ name }}\"\n";
-    let relay = |sink: &str, start: &str| {
-        format!(
-            "{GOOD}[[relay]]\nname = \"mail\"\n{start}[relay.source.stream]\ntable = \"a.b\"\n\
-             [relay.sink.email]\n{sink}"
-        )
-    };
-    assert!(parse(&relay(GOOD_MAIL, "start = \"now\"\n")).is_ok());
-    let problems = parse(&relay(GOOD_MAIL, "")).expect_err("it reaches people").to_string();
-    assert!(problems.contains("relay[mail].start: missing"), "{problems}");
-    let second =
-        "[relay.sink.email.templates.other]\nsubject = \"x\"\nhtml = \"y\"\n[relay.sink.email.templates.welcome]";
-    for (from, to, key, what) in [
-        ("server = \"smtp.example.com\"\n", "", "server", "missing"),
-        ("smtp.example.com", "https://smtp.example.com", "server", "not a host"),
-        ("smtp.example.com", "smtp.example.com:25", "server", "not a host"),
-        ("server", "port = 0\nserver", "port", "out of bounds"),
-        ("server", "security = \"ssl\"\nserver", "security", "not a word that is known"),
-        (
-            "server",
-            "security = \"none\"\nserver",
-            "security",
-            "mails, and perhaps a password, would go over the network",
-        ),
-        ("server", "username = \"relay\"\nserver", "password_file", "missing beside username"),
-        ("server", "password_file = \"/run/p\"\nserver", "username", "missing beside password_file"),
-        ("server", "hello_name = \"a b\"\nserver", "hello_name", "not the name of a domain"),
-        ("server", "connections = 0\nserver", "connections", "out of bounds"),
-        ("server", "timeout = \"10s\"\nserver", "timeout", "above 3/5 of turn.deadline"),
-        ("from = \"Shop <shop@example.com>\"\n", "", "from", "missing"),
-        ("Shop <shop@example.com>", "Shop, Inc <shop@example.com>", "from", "not a mailbox: its name has"),
-        ("Shop <shop@example.com>", "{{ from }}", "from", "not a mailbox"),
-        ("server", "reply_to = \"a@b.example, c@d.example\"\nserver", "reply_to", "not a mailbox"),
-        ("to = \"{{ email }}\"", "to = \"{{ email\"", "to", "not a template"),
-        ("server", "message_id_domain = \"a@b\"\nserver", "message_id_domain", "not the name of a domain"),
-        ("[relay.sink.email.templates.welcome]", second, "template", "missing: there are several templates"),
-        ("server", "template = \"welcom\"\nserver", "template", "no template has this name"),
-        ("templates.welcome", "templates.\"a b\"", "templates.a b", "not a name of a template"),
-        ("subject = \"Hello\"", "", "templates.welcome.subject", "missing"),
-        ("\"Hello\"", "\"Hello\\nyou\"", "templates.welcome.subject", "has a control character"),
-        ("text = \"{{ name }}\"", "", "templates.welcome.text", "missing: a mail needs text or html"),
-        ("text", "text_file = \"/a\"\ntext", "templates.welcome.text_file", "the part is given twice"),
-        ("subject", "body = \"x\"\nsubject", "templates.welcome.body", "unknown key here"),
-    ] {
-        let text = relay(&GOOD_MAIL.replacen(from, to, 1), "start = \"now\"\n");
-        let problems = parse(&text).expect_err(to);
-        let [one] = problems.list() else { panic!("{to}: {problems}") };
-        assert_eq!(one.key, format!("relay[mail].sink.email.{key}"), "{to}");
-        assert!(one.what.starts_with(what), "{to}: {}", one.what);
-    }
-    let without = relay(GOOD_MAIL.split("[relay.sink.email.templates").next().unwrap_or_default(), "start = \"now\"\n");
-    assert!(parse(&without).expect_err("no template").to_string().contains("missing: a mail needs a template"));
 }
 
 #[test]

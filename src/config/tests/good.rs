@@ -248,12 +248,13 @@ fn only_some_relays_may_be_chosen() {
     let config = parse(GOOD).expect("valid");
     assert_eq!(config.clone().only(&["sms".to_owned()]).expect("known").relays.len(), 1);
     assert_eq!(config.clone().only(&[]).expect("all").relays.len(), 2);
-    let problems = config.only(&["evnts".to_owned()]).expect_err("unknown");
-    assert_eq!(
-        problems.to_string(),
-        "1 problem in the configuration\nconfiguration: relay[evnts]: no relay of this name is configured\n    \
-         fix: did you mean \"events\"?"
-    );
+    let said = |names: &[&str]| {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        config.clone().only(&names).expect_err("unknown").to_string()
+    };
+    let configured = "is configured; configured are: events, sms";
+    assert_eq!(said(&["evnts"]), format!("no relay evnts {configured}; did you mean \"events\"?"));
+    assert_eq!(said(&["events", "nosuch", "none"]), format!("no relay nosuch or none {configured}"));
 }
 
 #[test]

@@ -6,6 +6,7 @@ use crate::metrics::PublishError;
 use crate::relay::engine::Engine;
 use crate::sink::{Class, Failure};
 use crate::source::Rule;
+use crate::source::certainty::Certainty;
 use crate::source::shape::Shape;
 
 /// How a halt ends that follows from another rule.
@@ -15,12 +16,20 @@ pub(in crate::relay) fn restore(cursor: &str) -> String {
     )
 }
 
-/// That the horizon rule of a table has changed.
-pub(in crate::relay) fn changed(shape: &Shape, before: Rule) -> String {
+/// That the horizon rule of a table has changed, and how sure it was, if that is known.
+pub(in crate::relay) fn changed(shape: &Shape, before: Rule, was: Option<Certainty>) -> String {
     let (table, column, rule) = (&shape.config.table, &shape.config.created_at, shape.rule.as_str());
     let (before, sure) = (before.as_str(), shape.certainty.as_str());
+    let now = match before == rule {
+        true => format!("is {rule} as before, but {sure} now"),
+        false => format!("was {before} and is {rule} now, {sure}"),
+    };
+    let fell = was.filter(|was| *was > shape.certainty);
+    let fell = fell.map_or_else(String::new, |was| format!(", and was {} before", was.as_str()));
+    let trigger = &shape.trigger;
     format!(
-        "the default or trigger of {table}.{column} has changed, a partition's, or the right to read activity: the horizon rule was {before} and is {rule} now, {sure}"
+        "the default or trigger of {table}.{column} has changed, a partition's, or the right to read activity: the horizon rule \
+         {now}{fell}{trigger}"
     )
 }
 

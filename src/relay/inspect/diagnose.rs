@@ -2,22 +2,27 @@
 
 use std::time::{Duration, Instant};
 
-use crate::cursor::{self, Detail, Standing, control, detail, schedules, standings};
+use crate::cursor::{self, Detail, Standing, detail, schedules, standings};
 use crate::database::{Error, Session};
 use crate::position::Timestamp;
 use crate::relay::Config;
 use crate::relay::engine::identity::SourceKind;
 use crate::relay::engine::lag::CAP;
 use crate::relay::engine::replicas;
-use crate::relay::inspect::facts::{CursorFacts, Holder, LastError, Lock, OutOfReach, Retrying, Schedules, Waiting};
+use crate::relay::inspect::facts::{CursorFacts, Holder, LastError, OutOfReach, Retrying, Schedules, Waiting};
 use crate::relay::inspect::status::{CursorStatus, HeldStatus, horizon, status};
 use crate::relay::inspect::waiting_rows;
 use crate::relay::queue::actions;
-use crate::relay::setup::{prepare, renamed};
+use crate::relay::setup::{prepare, renamed, shards};
 use crate::source;
 use crate::source::shape::Shape;
 use crate::source::span::between;
 use crate::source::watcher::Watcher;
+use locks::lock;
+
+mod locks;
+
+pub(super) use locks::{lock_of, prepared_lock};
 
 /// A cursor that has rows to take moves within this, unless something holds it up.
 const WATCH: Duration = Duration::from_secs(2);
@@ -255,6 +260,10 @@ async fn out_of_reach(session: &Session, relay: &Config, standing: &Standing) ->
 
 /// What a stream's table looks like to this relay; none for other sources, and where the table cannot be read.
 async fn shape(session: &Session, relay: &Config) -> Result<Option<Shape>, Error> {
+    // Without the column that shards are told apart by, no row of one can be asked for.
+    if shards::readable(session, relay).await?.is_err() {
+        return Ok(None);
+    }
     let shape = prepare::shape(session, &relay.source).await?;
     Ok(shape.ok().map(|shape| Shape { shard: relay.shard.clone(), ..shape }))
 }
@@ -270,31 +279,6 @@ async fn rows(session: &Session, relay: Option<&Config>, before: &Standing, afte
 /// Rows a second; none when they are too few for a rate.
 fn rate(rows: f64, elapsed: Duration) -> Option<f64> {
     (rows >= ENOUGH).then(|| rows / elapsed.as_secs_f64())
-}
-
-/// Who has the lock now and had it at the first look, too.
-async fn lock(session: &Session, name: &str, first: Option<&CursorStatus>) -> Result<Option<Lock>, Error> {
-    let Some(before) = first.and_then(|cursor| cursor.holder.as_ref()).filter(|holder| holder.pid.is_some()) else {
-        return Ok(None);
-    };
-    let now = control::list(session).await?.into_iter().find(|cursor| cursor.name == name).and_then(|now| now.pid);
-    let Some(pid) = now.filter(|pid| Some(*pid) == before.pid) else { return Ok(None) };
-    lock_of(session, &before.replica, pid).await
-}
-
-/// The prepared transaction that has the cursor's lock.
-pub(super) async fn prepared_lock(session: &Session, name: &str) -> Result<Option<String>, Error> {
-    Ok(match session.query_opt(include_str!("sql/diagnose_prepared.sql"), &[&name]).await? {
-        Some(row) => row.try_get(0)?,
-        None => None,
-    })
-}
-
-/// The lock of this server process; none when the process has ended.
-pub(super) async fn lock_of(session: &Session, by: &str, pid: i32) -> Result<Option<Lock>, Error> {
-    let sql = include_str!("sql/diagnose_lock_age.sql");
-    let Some(row) = session.query_opt(sql, &[&pid]).await? else { return Ok(None) };
-    Ok(Some(Lock { by: by.to_owned(), pid, age_seconds: row.try_get(0)?, waits_for_standby: row.try_get(1)? }))
 }
 
 #[cfg(test)]

@@ -5,13 +5,10 @@
 //! instant; with all of them locked, that instant is proven to be safe and behind none of them is a row before it; there the
 //! new set begins, in the transaction that ends the former.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
-
-use crate::cursor::reshard::{New, Old, lock, lock_orders, old, replace, slices};
+use crate::cursor::reshard::{Old, lock, old};
 use crate::database::{PATIENT, Session, Sessions};
 use crate::position::{Position, Timestamp};
 use crate::relay::Config;
@@ -20,7 +17,11 @@ use crate::relay::setup::prepare;
 use crate::source::shape::Shape;
 use crate::source::shard::Shard;
 use crate::source::watcher::Watcher;
-use crate::source::{self, Rule, family, span, sweep};
+use crate::source::{self, Rule, span, sweep};
+use judge::shard;
+
+mod exchange;
+mod judge;
 
 const LOOK: Duration = Duration::from_millis(50);
 /// How long the horizon is held at a time, and how long it may go on in between: replicas look several times a second.
@@ -114,61 +115,6 @@ pub async fn reshard(
 }
 
 impl Handover<'_> {
-    /// Whether there is nothing to do.
-    fn judge(&self, olds: &[Old]) -> anyhow::Result<bool> {
-        let relay = &self.relays[0].relay;
-        let new: Value = serde_json::from_str(&self.identity)?;
-        let Some(one) = olds.first() else {
-            anyhow::bail!(
-                "relay {relay} has no cursors yet: its first run makes them, and nothing is to be handed over"
-            );
-        };
-        if olds.iter().all(|old| set(&old.identity) == set(&new)) {
-            return Ok(true);
-        }
-        let mut names: Vec<String> = match shard(&one.identity) {
-            None => vec![relay.clone()],
-            Some(shard) => (0..shard.of).map(|number| format!("{relay}#{number}")).collect(),
-        };
-        names.sort_unstable();
-        let mut there: Vec<&String> = olds.iter().map(|old| &old.name).collect();
-        there.sort_unstable();
-        anyhow::ensure!(
-            names.iter().eq(there.iter().copied()) && olds.iter().all(|old| set(&old.identity) == set(&one.identity)),
-            "relay {relay} has not one whole set of cursors, but {there:?}: run replicas of the former configuration until all \
-             of its cursors are there"
-        );
-        for old in olds {
-            let name = &old.name;
-            anyhow::ensure!(
-                ["table", "sink", "target", "system"].iter().all(|word| old.identity.get(word) == new.get(word)),
-                "cursor {name} belongs to {}, and the relay is configured for {new}: change one thing at a time",
-                old.identity
-            );
-            anyhow::ensure!(
-                !old.paused,
-                "cursor {name} is paused: resume it, because it must read what is before the others"
-            );
-            anyhow::ensure!(
-                old.decision.is_none(),
-                "cursor {name} is halted with {}, which an operator must decide about: see `outbox-relay cursor why {name}`, then run \
-                 `outbox-relay cursor resume {name}`",
-                old.decision.as_deref().unwrap_or_default()
-            );
-            anyhow::ensure!(
-                old.letters == 0,
-                "cursor {name} has {} open dead letters: redrive or discard them first (`outbox-relay dead-letter list`)",
-                old.letters
-            );
-            anyhow::ensure!(
-                old.unknown == 0,
-                "cursor {name} has {} unknown outcomes: settle them first (`outbox-relay request list --unknown`)",
-                old.unknown
-            );
-        }
-        Ok(false)
-    }
-
     /// Holds the horizon back until it is done, and lets it go on from time to time: the replica that knew most of who is
     /// writing may have ended, and the others know less for as long as it is held.
     async fn tries(
@@ -263,56 +209,6 @@ impl Handover<'_> {
         Ok(None)
     }
 
-    /// Proves where the new set may begin, behind the locked former one, and exchanges them.
-    async fn exchange(&self, holder: &Session, barrier: &Session, olds: &[Old], by: &str) -> anyhow::Result<Exchange> {
-        let relay = &self.relays[0].relay;
-        barrier.batch_execute("ROLLBACK").await?;
-        let begins = begins(olds);
-        self.safe(holder, begins).await?;
-        self.whole(holder, olds).await?;
-        // Operators may have paused one, or ordered a change, while that took its time.
-        lock_orders(holder).await?;
-        let olds = &old(holder, relay).await?;
-        self.judge(olds)?;
-        // Before the questions: each of them sees all that this snapshot sees.
-        let seen: String = holder.query_one("SELECT pg_catalog.pg_current_snapshot()::text", &[]).await?.try_get(0)?;
-        if let Some(name) = self.behind(holder, olds).await? {
-            return Ok(Exchange::Behind(name));
-        }
-        let names: Vec<String> = self.relays.iter().map(|relay| relay.name.clone()).collect();
-        let at = begins.map(|created_at| Position { created_at, id: None });
-        let from: Vec<&str> = olds.iter().map(|old| old.name.as_str()).collect();
-        let detail = serde_json::json!({ "from": from, "to": names, "at": at.as_ref().map(ToString::to_string) });
-        let (rule, order) = (self.shape.rule.as_str(), (&*self.shape.order, &*self.shape.order_columns));
-        let new = New { relay, names: &names, identity: &self.identity, rule, order, at: begins, seen: &seen };
-        holder.batch_execute("SET LOCAL synchronous_commit TO on").await?;
-        let slices = slices(holder, olds).await?;
-        replace(holder, olds, new, by, &detail).await?;
-        holder.batch_execute("COMMIT").await?;
-        Ok(Exchange::Done(Resharded::Done { at, slices }))
-    }
-
-    /// Locks the table against detachment and rewriting until the exchange, and makes sure that it is all there: rows of a
-    /// partition that is away for an instant would be passed without a trace.
-    async fn whole(&self, holder: &Session, olds: &[Old]) -> anyhow::Result<()> {
-        let name = self.shape.config.table.quoted();
-        holder
-            .batch_execute(&format!("SET LOCAL lock_timeout TO '2s'; LOCK TABLE {name} IN ACCESS SHARE MODE"))
-            .await?;
-        let family = family::read(holder, self.shape.root, &name).await?;
-        let known: BTreeSet<u32> = olds.iter().filter_map(Old::known).flatten().collect();
-        let away: Vec<u32> = known.difference(&family).copied().collect();
-        // One that was dropped does not come back.
-        let there = "SELECT EXISTS (SELECT FROM pg_catalog.pg_class WHERE oid = ANY ($1::oid[]))";
-        let missing: bool = holder.query_one(there, &[&away]).await?.try_get(0)?;
-        anyhow::ensure!(
-            family == self.shape.descendants && !missing,
-            "partitions of {name} were attached or detached meanwhile, or one that the cursors have read is missing: attach \
-             it, or let the relay read on without it, and run it again. Nothing has changed"
-        );
-        Ok(())
-    }
-
     /// Why there may have been too little time for that.
     fn hurried(&self) -> &'static str {
         match self.max_hold() {
@@ -329,44 +225,12 @@ impl Handover<'_> {
             _ => None,
         }
     }
-
-    /// Waits until nobody can commit a row before this instant any more.
-    async fn safe(&self, holder: &Session, begins: Option<Timestamp>) -> anyhow::Result<()> {
-        let Some(begins) = begins else { return Ok(()) };
-        loop {
-            let scan = self.watcher.scan(&self.shape).await?;
-            scan.server.same_as(&holder.server)?;
-            let horizon = scan.horizon;
-            if horizon.at >= begins {
-                return Ok(());
-            }
-            let (rule, table) = (self.shape.rule, &self.shape.config.table);
-            let who =
-                horizon.held_by.first().map_or_else(String::new, |held| format!(" {};", held.sentence(rule, table)));
-            anyhow::ensure!(
-                Instant::now() < self.until,
-                "rows before {begins}, where a cursor stands, can still be committed:{who} nothing has changed, run it again"
-            );
-            tokio::time::sleep(LOOK).await;
-        }
-    }
 }
 
 /// Right behind the last row that some cursor has read.
 fn begins(olds: &[Old]) -> Option<Timestamp> {
     let furthest = olds.iter().filter_map(|old| old.position.as_ref()).map(|position| position.created_at).max();
     furthest.map(|at| at.plus(Duration::from_micros(1)))
-}
-
-/// What tells one set of cursors from another.
-fn set(identity: &Value) -> [Option<&Value>; 2] {
-    [identity.get("shards"), identity.get("shard_key")]
-}
-
-/// The shards that an identity is of.
-fn shard(identity: &Value) -> Option<Shard> {
-    let text = |word| identity.get(word).and_then(Value::as_str);
-    Some(Shard { key: text("shard_key")?.to_owned(), of: text("shards")?.parse().ok()?, number: 0 })
 }
 
 /// The shard that a cursor reads.

@@ -8,8 +8,7 @@ use crate::relay::engine::Engine;
 use crate::relay::engine::report::write;
 pub(in crate::relay) use crate::relay::engine::report::{changed, error, restore};
 use crate::relay::setup::prepared::PreparedStream;
-use crate::sink::{Class, Failure};
-use crate::source::Rule;
+use crate::sink::{Class, Failure, named};
 use crate::source::shape::Shape;
 
 /// Records that the relay is well again, and logs the end of an outage when this has closed the circuit.
@@ -65,7 +64,7 @@ pub(in crate::relay) async fn blind<'a>(
     error: &Error,
 ) {
     for ready in relays {
-        let hint = sqlstate::meaning(error).hint.replace("NAME", &ready.config.name);
+        let hint = named(sqlstate::meaning(error).hint, &ready.config.name);
         let failure = Failure::of(Class::Retry, &sqlstate::word(error), error.to_string(), hint);
         if !record(engine, ready, &self::error(&failure, None), false, None).await {
             return;
@@ -77,10 +76,10 @@ pub(in crate::relay) async fn blind<'a>(
 pub(in crate::relay) async fn rule_changed<'a>(
     session: &Session,
     relays: impl Iterator<Item = &'a Arc<PreparedStream>>,
-    before: Rule,
+    before: &Shape,
     shape: &Shape,
 ) -> Result<(), Error> {
-    let message = changed(shape, before);
+    let message = changed(shape, before.rule, Some(before.certainty));
     for ready in relays {
         let name = &ready.config.name;
         let hint = restore(name);

@@ -27,6 +27,12 @@ pub(in crate::relay) fn follows(ready: &PreparedStream, standing: &Standing, loo
     far.then(|| newest.clone())
 }
 
+/// Whether rows are told apart by a column that is there, of the type that the relay was checked with.
+pub(in crate::relay) fn keeps_key(ready: &PreparedStream, shape: &Shape) -> bool {
+    let key = ready.config.shard.as_ref().map(|shard| &shard.key);
+    key.is_none_or(|key| shape.columns.contains_key(key) && shape.columns.get(key) == ready.shape.columns.get(key))
+}
+
 /// What a turn that found nothing makes of [`follows`]: only forward from the position that it has locked, because another
 /// replica may have moved it since the look, and only below the horizon.
 pub(in crate::relay) fn follow_to(
@@ -58,8 +64,9 @@ impl Shards {
         relays: impl Iterator<Item = &'a Config>,
         deadline: Duration,
     ) -> Result<Look, Error> {
-        let shards: Vec<(&str, &Shard)> =
-            relays.filter_map(|relay| Some((relay.name.as_str(), relay.shard.as_ref()?))).collect();
+        let shards = relays.filter_map(|relay| Some((relay.name.as_str(), relay.shard.as_ref()?)));
+        // A relay whose key is gone is checked again, and says so: it keeps none of the others from their rows.
+        let shards: Vec<(&str, &Shard)> = shards.filter(|(_, shard)| shape.columns.contains_key(&shard.key)).collect();
         if shards.is_empty() {
             return Ok(look);
         }

@@ -50,7 +50,7 @@ pub(in crate::relay) async fn weaken(
 
 fn failure(ready: &PreparedStream, since: Option<Timestamp>, back: Option<Timestamp>, place: &str) -> Failure {
     let (name, shape) = (&ready.config.name, &ready.shape);
-    let changed = report::changed(shape, Rule::Writers);
+    let changed = report::changed(shape, Rule::Writers, None);
     let restore = report::restore(name);
     let (message, hint) = match (since, back) {
         (_, Some(back)) => (

@@ -10,12 +10,15 @@ use std::time::SystemTime;
 use lettre::message::header::{ContentTransferEncoding, ContentType, HeaderName, HeaderValue};
 use lettre::message::{Body, Mailbox as HeaderMailbox, MessageBuilder, MultiPart, SinglePart};
 
+use super::Config;
 use super::address::{self, Mailbox, NoMailbox};
 use super::mail::{self, Mail};
-use super::{Config, Source, Texts};
 use crate::message::{Field, Message};
-use crate::sink::template::{self, Mode, Template};
+use crate::sink::bound_template::{BoundTemplate, TemplateCompiler};
+use crate::sink::template::Mode;
 use crate::sink::{Class, Failure, InvalidSetting};
+
+mod compile;
 
 /// Makes the mails of one relay.
 #[derive(Debug)]
@@ -24,8 +27,8 @@ pub(super) struct Templates {
     from: (String, HeaderMailbox),
     reply_to: Option<HeaderMailbox>,
     domain: String,
-    to: BoundText,
-    choice: Option<BoundText>,
+    to: BoundTemplate,
+    choice: Option<BoundTemplate>,
     letters: BTreeMap<String, Letter>,
     fields: Vec<Field>,
 }
@@ -33,31 +36,16 @@ pub(super) struct Templates {
 /// One named template.
 #[derive(Debug)]
 struct Letter {
-    subject: BoundText,
-    text: Option<BoundText>,
-    html: Option<BoundText>,
-}
-
-/// A template, and where its columns stand among the sink's fields.
-#[derive(Debug)]
-struct BoundText {
-    key: String,
-    template: Template,
-    fields: Vec<usize>,
-}
-
-/// Collects fields and problems while the configuration is compiled.
-#[derive(Default)]
-struct Compiler {
-    fields: Vec<Field>,
-    problems: Vec<InvalidSetting>,
+    subject: BoundTemplate,
+    text: Option<BoundTemplate>,
+    html: Option<BoundTemplate>,
 }
 
 impl Templates {
     /// # Errors
     /// All settings that cannot work, together.
     pub(super) fn compile(config: &Config, relay: &str) -> Result<Self, Vec<InvalidSetting>> {
-        let mut compiler = Compiler::default();
+        let mut compiler = TemplateCompiler::default();
         let from = compiler.mailbox("from", &config.from);
         let reply_to = config.reply_to.as_ref().map(|mailbox| compiler.mailbox("reply_to", mailbox));
         let to = compiler.template("to", &config.to, Mode::Line);
@@ -158,7 +146,7 @@ impl Templates {
 impl Letter {
     /// The whole mail; none when the library cannot build one.
     fn mail(&self, builder: MessageBuilder, message: &Message<'_>) -> Result<Option<Vec<u8>>, Failure> {
-        let part = |bound: &Option<BoundText>, kind: ContentType| {
+        let part = |bound: &Option<BoundTemplate>, kind: ContentType| {
             let rendered = bound.as_ref().map(|bound| bound.render(message)).transpose()?;
             rendered.map(|text| Ok::<_, Failure>((kind, encoded(text)?))).transpose()
         };
@@ -217,75 +205,6 @@ fn encoded(text: String) -> Result<Body, Failure> {
 /// A header whose value needs no encoding.
 fn plain(name: &'static str, value: &str) -> HeaderValue {
     HeaderValue::dangerous_new_pre_encoded(HeaderName::new_from_ascii_str(name), value.to_owned(), value.to_owned())
-}
-
-impl BoundText {
-    fn render(&self, message: &Message<'_>) -> Result<String, Failure> {
-        self.template.render(|number| message.given(self.fields[number])).map_err(|error| {
-            let message = format!("The template of {} cannot be printed. {error}", self.key);
-            Failure::of(Class::Poison, template::FAILED, message, error.hint())
-        })
-    }
-}
-
-impl Compiler {
-    fn problem(&mut self, key: &str, problem: impl Into<String>) {
-        self.problems.push(InvalidSetting { key: key.to_owned(), problem: problem.into() });
-    }
-
-    fn mailbox(&mut self, key: &str, mailbox: &Mailbox) -> Option<HeaderMailbox> {
-        let header = mailbox.to_header();
-        if header.is_none() {
-            self.problem(key, "the library that builds mails takes no such address");
-        }
-        header
-    }
-
-    fn letter(&mut self, name: &str, texts: &Texts) -> Option<Letter> {
-        let subject = self.template(&format!("templates.{name}.subject"), &texts.subject, Mode::Line);
-        let text = texts.text.as_ref().map(|source| self.source(&format!("templates.{name}.text"), source, Mode::Text));
-        let html = texts.html.as_ref().map(|source| self.source(&format!("templates.{name}.html"), source, Mode::Html));
-        if text.is_none() && html.is_none() {
-            self.problem(&format!("templates.{name}"), "neither text nor html");
-        }
-        Some(Letter { subject: subject?, text: text.flatten(), html: html.flatten() })
-    }
-
-    fn source(&mut self, key: &str, source: &Source, mode: Mode) -> Option<BoundText> {
-        match source {
-            Source::Inline(text) => self.template(key, text, mode),
-            Source::File(path) => {
-                let key = format!("{key}_file");
-                match crate::file::text(path) {
-                    Ok(text) => self.template(&key, &text, mode),
-                    Err(error) => {
-                        self.problem(&key, format!("{} cannot be read: {error}", path.display()));
-                        None
-                    }
-                }
-            }
-        }
-    }
-
-    fn template(&mut self, key: &str, source: &str, mode: Mode) -> Option<BoundText> {
-        match Template::compile(key, source, mode) {
-            Ok(template) => {
-                let fields = template.columns().iter().map(|column| self.field(Field::Text(column.clone()))).collect();
-                Some(BoundText { key: key.to_owned(), template, fields })
-            }
-            Err(problem) => {
-                self.problems.push(problem);
-                None
-            }
-        }
-    }
-
-    fn field(&mut self, field: Field) -> usize {
-        self.fields.iter().position(|known| *known == field).unwrap_or_else(|| {
-            self.fields.push(field);
-            self.fields.len() - 1
-        })
-    }
 }
 
 fn no_receiver(error: &NoMailbox) -> Failure {

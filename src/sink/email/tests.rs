@@ -3,8 +3,9 @@
 use tokio::net::TcpListener;
 
 use super::*;
+use crate::batch::Batch;
 use crate::position::Timestamp;
-use crate::sink::Class;
+use crate::sink::{Class, Flow, Mode, Published};
 
 mod server;
 use server::{CLOSE, HANG, RESET, SLOW, Script, server};

@@ -6,8 +6,10 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
 use super::*;
+use crate::batch::Batch;
 use crate::garbled::Garbled;
 use crate::position::Timestamp;
+use crate::sink::Mode;
 
 /// Whether one of the answers in the bytes has a status of 2xx: `HTTP/1.` and a digit, then the number.
 fn says_taken(answer: &[u8]) -> bool {

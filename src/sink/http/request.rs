@@ -5,18 +5,19 @@
 
 use std::borrow::Cow;
 
-use percent_encoding::utf8_percent_encode;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Request, Url};
 
 use super::Config;
-use crate::message::{Field, Message, TemplateValue};
-use crate::sink::template::{self, Mode, Template, UNRESERVED, Unprintable};
+use crate::message::{Field, Message};
+use crate::sink::bound_template::{BoundTemplate, TemplateCompiler};
+use crate::sink::template::Mode;
 use crate::sink::{Class, Failure, InvalidSetting, Mark, Subject, idempotency_key, row_headers};
 use crate::visible::visible;
-use compile::Compiler;
+use content::Content;
 
 mod compile;
+mod content;
 
 pub(super) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// Marks a request that an operator had sent again.
@@ -63,24 +64,9 @@ pub(super) struct Requests {
     own: Option<usize>,
 }
 
-/// A template, and where its columns stand among the sink's fields.
-#[derive(Debug)]
-struct BoundTemplate {
-    key: String,
-    template: Template,
-    fields: Vec<usize>,
-}
-
-#[derive(Debug)]
-enum Content {
-    Row(usize),
-    Template(BoundTemplate),
-    Form(Vec<(String, BoundTemplate)>),
-}
-
 impl Requests {
     pub(super) fn compile(config: &Config, relay: &str) -> Result<Self, Vec<InvalidSetting>> {
-        let mut compiler = Compiler::default();
+        let mut compiler = TemplateCompiler::default();
         let method = compiler.method(&config.method);
         let target = compiler.target(&config.url);
         let url = compiler.template("url", &config.url, Mode::Url);
@@ -235,57 +221,6 @@ impl Requests {
         let key = idempotency_key::of(&self.relay, message);
         headers.insert(IDEMPOTENCY_KEY, header("Idempotency-Key", &key)?);
         Ok(())
-    }
-}
-
-impl BoundTemplate {
-    fn render(&self, message: &Message<'_>) -> Result<String, Failure> {
-        self.text(|number| message.given(self.fields[number]))
-    }
-
-    fn text<'a>(&self, value: impl Fn(usize) -> Option<TemplateValue<'a>>) -> Result<String, Failure> {
-        self.template.render(value).map_err(|error| self.unprintable(&error))
-    }
-
-    /// Appends the value of a field of a form.
-    fn append(&self, message: &Message<'_>, form: &mut String) -> Result<(), Failure> {
-        let mut append = |piece: &str| form.extend(utf8_percent_encode(piece, UNRESERVED));
-        let value = |number: usize| message.given(self.fields[number]);
-        self.template.render_to(value, &mut append).map_err(|error| self.unprintable(&error))
-    }
-
-    fn unprintable(&self, error: &Unprintable) -> Failure {
-        let message = format!("The template of {} cannot be printed. {error}", self.key);
-        Failure::of(Class::Poison, template::FAILED, message, error.hint())
-    }
-}
-
-impl Content {
-    const fn content_type(&self) -> &'static str {
-        match self {
-            Self::Row(_) => "application/json",
-            Self::Template(_) => "text/plain; charset=utf-8",
-            Self::Form(_) => "application/x-www-form-urlencoded",
-        }
-    }
-
-    fn render<'a>(&self, message: &Message<'a>) -> Result<Cow<'a, [u8]>, Failure> {
-        match self {
-            Self::Row(field) => Ok(Cow::Borrowed(message.value(*field).unwrap_or(b"null"))),
-            Self::Template(text) => Ok(Cow::Owned(text.render(message)?.into_bytes())),
-            Self::Form(fields) => {
-                let mut form = String::new();
-                for (name, value) in fields {
-                    if !form.is_empty() {
-                        form.push('&');
-                    }
-                    form.extend(utf8_percent_encode(name, UNRESERVED));
-                    form.push('=');
-                    value.append(message, &mut form)?;
-                }
-                Ok(Cow::Owned(form.into_bytes()))
-            }
-        }
     }
 }
 

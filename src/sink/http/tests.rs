@@ -1,7 +1,7 @@
 //! Against real servers on the loopback interface, most of them faulty in one way.
 
 use std::future::pending;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
@@ -9,10 +9,15 @@ use axum::extract::Request as Received;
 use axum::http::StatusCode;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::time::Instant;
 
 use super::*;
+use crate::batch::Batch;
 use crate::position::Timestamp;
-use crate::sink::Class;
+use crate::sink::{Flow, Mode, Published};
+
+mod connections;
+mod pauses;
 
 fn config(url: String) -> Config {
     Config {
@@ -101,22 +106,6 @@ async fn messages_arrive_in_order_with_keys_and_nothing_of_the_library() {
     assert!(!headers.contains_key("accept-encoding") && !headers.contains_key("referer"));
 }
 
-#[tokio::test]
-async fn one_connection_serves_many_requests() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("binds");
-    let url = format!("http://{}/", listener.local_addr().expect("bound"));
-    let served = tokio::spawn(async move {
-        let (mut stream, _) = listener.accept().await.expect("one connection");
-        for _ in 0..3 {
-            let mut piece = [0; 4096];
-            assert_ne!(stream.read(&mut piece).await.expect("a request"), 0);
-            stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await.expect("answers");
-        }
-    });
-    assert_eq!(publish(url, &["1", "2", "3"]).await.acknowledged, 3);
-    served.await.expect("all came on one connection");
-}
-
 // Guarantee: failures.key-in-use
 #[tokio::test]
 async fn key_in_use_is_retried_and_counts_at_the_last_time_for_each_message() {
@@ -167,38 +156,6 @@ async fn a_status_ends_the_turn_at_the_acknowledged_prefix() {
     }
 }
 
-#[tokio::test]
-async fn the_receivers_change_for_a_pause_is_reported() {
-    for status in [429, 503] {
-        let (url, _) = answering(status, Some(("retry-after", "7200"))).await;
-        assert_eq!(failure(url).await.retry_after, Some(answer::LONGEST_PAUSE));
-    }
-}
-
-#[tokio::test]
-async fn issuer_of_tokens_may_ask_for_a_pause_and_its_refusal_of_the_url_says_so() {
-    let folder = tempfile::tempdir().expect("made");
-    let client_secret_file = folder.path().join("secret");
-    std::fs::write(&client_secret_file, "s3cret").expect("written");
-    let pause = Some(answer::LONGEST_PAUSE);
-    for (status, pause, hint) in [(429, pause, "is up"), (503, pause, "is up"), (404, None, "Check token_url of [s]")] {
-        let (token_url, _) = answering(status, Some(("retry-after", "7200"))).await;
-        let config = oauth2::Config {
-            token_url,
-            client_id: "relay".to_owned(),
-            client_secret_file: client_secret_file.clone(),
-            scope: None,
-            audience: None,
-            ca_file: None,
-            client_auth: oauth2::ClientAuth::Basic,
-        };
-        let tokens = oauth2::Tokens::new(config, Duration::from_secs(5), "[s]");
-        let failure = tokens.token().await.expect_err("no token");
-        assert_eq!((failure.code.as_str(), failure.retry_after), ("token_unavailable", pause), "{status}");
-        assert!(failure.hint.contains(hint), "{}", failure.hint);
-    }
-}
-
 // Guarantee: failures.ambiguous
 #[tokio::test]
 async fn a_refused_connection_has_sent_nothing() {
@@ -208,35 +165,6 @@ async fn a_refused_connection_has_sent_nothing() {
     let failure = failure(url).await;
     assert_eq!((failure.class, failure.ambiguous, failure.code.as_str()), (Class::Retry, false, "connect"));
     assert!(failure.message.contains("refused"), "{}", failure.message);
-}
-
-#[tokio::test]
-async fn a_handshake_that_hangs_or_fails_has_sent_nothing() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("binds");
-    let url = format!("https://{}/", listener.local_addr().expect("bound"));
-    // Long enough that the limit for connecting ends well before the limit for the whole call.
-    let patient = Config { timeout: Duration::from_secs(3), ..config(url) };
-    let hanging = publish_with(&patient, &["1"]).await.stopped.expect("it has failed");
-    assert_eq!((hanging.class, hanging.ambiguous, hanging.code.as_str()), (Class::Retry, false, "connect"));
-    let (url, seen) = answering(200, None).await;
-    let refused = failure(url.replace("http:", "https:")).await;
-    assert_eq!((refused.class, refused.ambiguous, refused.code.as_str()), (Class::Retry, false, "connect"));
-    assert!(seen.lock().expect("not poisoned").is_empty());
-}
-
-/// What stands before a receiver may choose by it where the request goes.
-#[tokio::test]
-async fn https_offers_its_protocol() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("binds");
-    let url = format!("https://{}/", listener.local_addr().expect("bound"));
-    let hello = async {
-        let (mut stream, mut hello) = (listener.accept().await.expect("accepts").0, vec![0; 16 << 10]);
-        let length = stream.read(&mut hello).await.expect("reads");
-        hello.truncate(length);
-        hello
-    };
-    let (hello, _) = tokio::join!(hello, failure(url));
-    assert!(hello.windows(9).any(|window| window == b"\x08http/1.1"), "no ALPN in {} bytes", hello.len());
 }
 
 // Guarantee: failures.ambiguous
@@ -252,63 +180,6 @@ async fn silence_after_the_request_is_ambiguous() {
 }
 
 #[tokio::test]
-async fn a_cut_after_the_request_is_ambiguous() {
-    for reset in [false, true] {
-        let url = server(move |stream| async move {
-            if reset {
-                stream.set_zero_linger().expect("sets");
-            }
-            drop(stream);
-        })
-        .await;
-        let failure = failure(url).await;
-        assert_eq!((failure.class, failure.ambiguous, failure.code.as_str()), (Class::Retry, true, "broken"));
-    }
-    let url = server(|mut stream| async move { stream.write_all(b"no HTTP\r\n\r\n").await.unwrap_or(()) }).await;
-    assert!(failure(url).await.ambiguous);
-}
-
-#[tokio::test]
-async fn an_endless_answer_is_read_to_the_cap_only() {
-    const ENDLESS: usize = 10_000;
-    for (status, acknowledged) in [("200 OK", 2), ("400 Bad Request", 0)] {
-        let written = Arc::new(AtomicUsize::new(0));
-        let there = Arc::clone(&written);
-        let url = server(move |mut stream| {
-            let written = Arc::clone(&there);
-            async move {
-                let head = format!("HTTP/1.1 {status}\r\ntransfer-encoding: chunked\r\n\r\n");
-                let chunk = format!("2000\r\n{}\r\n", "x".repeat(0x2000));
-                let mut result = stream.write_all(head.as_bytes()).await;
-                while result.is_ok() && written.load(Relaxed) < ENDLESS {
-                    written.fetch_add(1, Relaxed);
-                    result = stream.write_all(chunk.as_bytes()).await;
-                }
-            }
-        })
-        .await;
-        assert_eq!(publish(url, &["1", "2"]).await.acknowledged, acknowledged);
-        assert!(written.load(Relaxed) < ENDLESS, "socket buffers aside, nothing beyond the cap is taken");
-    }
-}
-
-#[tokio::test]
-async fn a_slow_body_does_not_hold_an_answer_that_is_known() {
-    for (status, acknowledged) in [("200 OK", 1), ("422 Unprocessable Content", 0)] {
-        let url = server(move |mut stream| async move {
-            let head = format!("HTTP/1.1 {status}\r\ncontent-length: 10\r\n\r\nx");
-            stream.write_all(head.as_bytes()).await.expect("writes");
-            pending::<()>().await;
-        })
-        .await;
-        let published = publish(url, &["1"]).await;
-        assert_eq!(published.acknowledged, acknowledged);
-        let class = published.stopped.map(|failure| (failure.class, failure.ambiguous));
-        assert_eq!(class, (acknowledged == 0).then_some((Class::Poison, false)));
-    }
-}
-
-#[tokio::test]
 async fn a_publication_given_up_in_flight_says_so() {
     let url = server(|stream| async move {
         pending::<()>().await;
@@ -321,19 +192,6 @@ async fn a_publication_given_up_in_flight_says_so() {
     assert!(tokio::time::timeout(Duration::from_millis(100), publication.push(&batch)).await.is_err());
     assert_eq!(publication.push(&batch).await, Flow::Stop, "an unknown outcome is never passed over");
     assert_eq!(publication.finish(), Published { acknowledged: 0, stopped: Some(Failure::deadline()), suspects: 1 });
-}
-
-#[tokio::test]
-async fn the_rate_ends_a_turn_without_a_failure() {
-    let (url, seen) = answering(200, None).await;
-    let config = Config { rate_per_second: Some(0.5), ..config(url) };
-    let sink = HttpSink::new(&config, "relay").expect("compiles");
-    assert_eq!(sink.min_interval(), Some(Duration::from_secs(2)));
-    let mut publication = sink.begin(Mode::default()).expect("begins");
-    assert_eq!(publication.push(&rows(&["1", "2"])).await, Flow::Stop);
-    assert_eq!(publication.push(&rows(&["2"])).await, Flow::Stop);
-    assert_eq!(publication.finish(), Published { acknowledged: 1, stopped: None, suspects: 1 });
-    assert_eq!(seen.lock().expect("not poisoned").len(), 1);
 }
 
 // Guarantee: failures.poison-prefix

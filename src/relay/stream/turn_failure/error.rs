@@ -5,7 +5,7 @@ use crate::database::sqlstate::{self, Cure};
 use crate::relay::stream::outcome::TurnError;
 use crate::relay::stream::report;
 use crate::relay::stream::worker::{Next, Worker};
-use crate::sink::{Class, Failure, Subject};
+use crate::sink::{Class, Failure, Subject, named};
 use crate::source::fetch::FetchError;
 
 /// What to do about rows that are not read in time.
@@ -16,8 +16,8 @@ const LATE: &str = "The relay retries. If it persists while PostgreSQL is availa
 impl Worker<'_> {
     /// What to do about a table that is not what it was.
     fn adopt(&self, first: &str) -> String {
-        format!("{first}; or accept what is there now: `outbox-relay cursor adopt NAME`.")
-            .replace("NAME", &self.ready.config.name)
+        let hint = format!("{first}; or accept what is there now: `outbox-relay cursor adopt NAME`.");
+        named(&hint, &self.ready.config.name)
     }
 
     /// The database said no or fell silent, or the table is not what it was.
@@ -38,9 +38,8 @@ impl Worker<'_> {
                 let hint = "Move the position back to before the first of those rows that is missing (`outbox-relay cursor seek \
                             NAME --at INSTANT`), or publish them by hand, or give them up; then accept the partition: \
                             `outbox-relay cursor adopt NAME`. `outbox-relay cursor resume NAME` is enough only where no row of \
-                            the partition is left at or below the position."
-                    .replace("NAME", &self.ready.config.name);
-                return self.halted("partition_attached", error, hint).await;
+                            the partition is left at or below the position.";
+                return self.halted("partition_attached", error, named(hint, &self.ready.config.name)).await;
             }
             TurnError::Fetch(FetchError::Detached { partition, .. }) => {
                 let hint = format!(
@@ -68,7 +67,7 @@ impl Worker<'_> {
         }
         let cure = database.map_or(Cure::Again, |database| sqlstate::meaning(database).cure);
         let (code, hint) = code_and_fix(error, database);
-        let hint = hint.replace("NAME", &self.ready.config.name);
+        let hint = named(hint, &self.ready.config.name);
         if cure == Cure::Halt {
             return self.halted(&code, error, hint).await;
         }

@@ -1,7 +1,7 @@
 use super::*;
 use crate::batch::Batch;
 use crate::position::Timestamp;
-use crate::sink::email::{Security, Server};
+use crate::sink::email::{Security, Server, Source, Texts};
 use std::time::{Duration, UNIX_EPOCH};
 
 fn config() -> Config {

@@ -3,24 +3,13 @@
 use reqwest::header::{CONNECTION, CONTENT_LENGTH, HOST, HeaderName, TE, TRAILER, TRANSFER_ENCODING, UPGRADE};
 use reqwest::{Method, Url};
 
-use super::{BoundTemplate, Content, IDEMPOTENCY_KEY};
+use super::{Content, IDEMPOTENCY_KEY};
 use crate::message::Field;
-use crate::sink::InvalidSetting;
+use crate::sink::bound_template::{BoundTemplate, TemplateCompiler};
 use crate::sink::http::Body;
-use crate::sink::template::{Mode, Template};
+use crate::sink::template::Mode;
 
-/// Collects fields and problems while the configuration is compiled.
-#[derive(Default)]
-pub(super) struct Compiler {
-    pub(super) fields: Vec<Field>,
-    pub(super) problems: Vec<InvalidSetting>,
-}
-
-impl Compiler {
-    pub(super) fn problem(&mut self, key: &str, problem: impl Into<String>) {
-        self.problems.push(InvalidSetting { key: key.to_owned(), problem: problem.into() });
-    }
-
+impl TemplateCompiler {
     pub(super) fn method(&mut self, method: &str) -> Option<Method> {
         let known = [Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
         let found = known.into_iter().find(|known| known.as_str() == method);
@@ -66,19 +55,6 @@ impl Compiler {
         self.template("ask", ask, Mode::Url)
     }
 
-    pub(super) fn template(&mut self, key: &str, source: &str, mode: Mode) -> Option<BoundTemplate> {
-        match Template::compile(key, source, mode) {
-            Ok(template) => {
-                let fields = template.columns().iter().map(|column| self.field(Field::Text(column.clone()))).collect();
-                Some(BoundTemplate { key: key.to_owned(), template, fields })
-            }
-            Err(problem) => {
-                self.problems.push(problem);
-                None
-            }
-        }
-    }
-
     pub(super) fn header_name(&mut self, key: &str, name: &str) -> Option<HeaderName> {
         let Ok(name) = HeaderName::from_bytes(name.as_bytes()) else {
             self.problem(key, "it is no header name");
@@ -106,12 +82,5 @@ impl Compiler {
                 fields.into_iter().collect::<Option<_>>().map(Content::Form)
             }
         }
-    }
-
-    pub(super) fn field(&mut self, field: Field) -> usize {
-        self.fields.iter().position(|known| *known == field).unwrap_or_else(|| {
-            self.fields.push(field);
-            self.fields.len() - 1
-        })
     }
 }

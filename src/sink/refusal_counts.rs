@@ -15,12 +15,12 @@ const MOST: usize = 10_000;
 
 /// How many times each refusal has come. See the module.
 #[derive(Debug)]
-pub(super) struct Doubt {
+pub(super) struct RefusalCounts {
     times: u32,
     refused: Mutex<HashMap<String, u32>>,
 }
 
-impl Doubt {
+impl RefusalCounts {
     /// A refusal counts from the time of this number on.
     pub(super) fn new(times: u32) -> Self {
         Self { times, refused: Mutex::default() }
@@ -84,25 +84,25 @@ mod tests {
     // Guarantee: failures.key-in-use
     #[test]
     fn refusal_counts_only_after_so_many_times_without_success() {
-        let doubt = Doubt::new(3);
-        let refused = |what| doubt.weigh(Failure::of(Class::Poison, "a", "refused", "hint"), what).class;
+        let counts = RefusalCounts::new(3);
+        let refused = |what| counts.weigh(Failure::of(Class::Poison, "a", "refused", "hint"), what).class;
         let classes = ["1", "2", "1", "1", "1"].map(refused);
         assert_eq!(classes, [Class::Retry, Class::Retry, Class::Retry, Class::Poison, Class::Poison]);
-        doubt.forget("1");
+        counts.forget("1");
         assert_eq!(["1", "2", "2"].map(refused), [Class::Retry, Class::Retry, Class::Poison]);
-        doubt.clear();
+        counts.clear();
         assert_eq!(refused("2"), Class::Retry);
-        let passes = || doubt.weigh(Failure::of(Class::Retry, "b", "busy", "hint"), "3").class;
+        let passes = || counts.weigh(Failure::of(Class::Retry, "b", "busy", "hint"), "3").class;
         assert_eq!([passes(), passes(), passes(), refused("3")], [Class::Retry; 4], "what passes is no refusal");
     }
 
     #[test]
     fn refusals_beyond_bound_do_not_take_memory() {
-        let doubt = Doubt::new(2);
+        let counts = RefusalCounts::new(2);
         for number in 0..=MOST {
-            assert!(!doubt.counts(&number.to_string()));
+            assert!(!counts.counts(&number.to_string()));
         }
-        assert!(doubt.refused().len() <= MOST);
-        assert!(doubt.counts(&MOST.to_string()), "the last one is remembered");
+        assert!(counts.refused().len() <= MOST);
+        assert!(counts.counts(&MOST.to_string()), "the last one is remembered");
     }
 }
