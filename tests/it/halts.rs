@@ -98,7 +98,14 @@ async fn a_halt_counts_for_the_configurations_that_have_halted_and_an_operators_
     report("twilio_21211", "f2").await;
     cursor::clear(&session, "c", Some("f1")).await.unwrap();
     assert_eq!(status(&owner).await, (true, Some("f1 f2".to_owned()), false), "it is another halt by now");
-    for code in ["cursor_deleted", "horizon_rule_changed", "late_row", "order_changed", "table_subscribed"] {
+    for code in [
+        "cursor_deleted",
+        "horizon_rule_changed",
+        "late_row",
+        "order_changed",
+        "position_in_future",
+        "table_subscribed",
+    ] {
         forget().await;
         report(code, "f1").await;
         assert_eq!(counts().await, [true; 3], "{code}");

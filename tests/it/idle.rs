@@ -203,7 +203,7 @@ async fn many_cursors_that_rest_use_no_transaction_ids_write_no_wal_and_keep_the
 // Guarantee: delivery.fair-pool
 #[tokio::test]
 async fn sixty_busy_cursors_on_a_pool_of_four_connections_have_equal_shares_and_all_finish() {
-    const ROWS: i64 = 1_000;
+    const ROWS: i64 = 3_000;
     let database = database().await;
     let owner = database.connect("postgres").await;
     let mut relays = String::new();

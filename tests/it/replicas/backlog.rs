@@ -58,7 +58,7 @@ async fn a_backlog_read_at_full_rate_is_sent_once_and_in_order_by_a_producer_of_
     stage.backlog().await;
     let replica = stage.replica("r0");
     // One that rests takes its complaints once a second, which is no tick.
-    eventually(PATIENCE * 2, async || reported(&replica) >= 5).await;
+    eventually(PATIENCE * 6, async || reported(&replica) >= 5).await;
     stage.assert_faithful(false).await;
 }
 

@@ -88,7 +88,7 @@ async fn large_payloads_that_are_due_at_once_are_made_in_transactions_that_end()
         .unwrap();
     let _process = Process::spawn(&text, &["run"]);
     let made = "SELECT count(*) FROM outbox.action";
-    eventually(PATIENCE * 6, async || owner.query_one(made, &[]).await.unwrap().get::<_, i64>(0) == 150).await;
+    eventually(PATIENCE * 12, async || owner.query_one(made, &[]).await.unwrap().get::<_, i64>(0) == 150).await;
 }
 
 // Guarantee: schedules.size

@@ -77,8 +77,16 @@ impl Fixture {
         lost
     }
 
+    /// The later one of an instant and the first of `latest` since another: a replica may decide only after the next instant.
+    async fn until_latest(&self, from: &str, to: &str) -> String {
+        let sql = "SELECT greatest($2::text::timestamptz, min(planned_at))::text FROM outbox.action \
+                   WHERE schedule = 'latest' AND planned_at >= $1::text::timestamptz";
+        self.watching.query_one(sql, &[&from, &to]).await.unwrap().get(0)
+    }
+
     /// Between two instants each policy did what it says: no replica was there.
     async fn is_dark(&self, from: &str, to: &str, decided: &Process) {
+        let to = &self.until_latest(from, to).await;
         let dark = self.instants(from, to).await;
         let [all, latest, none] = self.lost(from, to).await;
         let lost = format!("of {dark} lost {all}, {latest} and {none}: {}", decided.log());

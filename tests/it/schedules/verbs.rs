@@ -92,6 +92,10 @@ async fn list_and_show_tell_in_english_in_local_time_and_in_utc_what_comes_and_w
     let (code, _, log) = outbox_relay(&text_of, &["schedule", "show", "nobody"]).await;
     assert_eq!(code, Some(1));
     assert!(log.contains("there is no schedule nobody; `outbox-relay schedule list` shows them"), "{log}");
+    let (code, _, log) = outbox_relay(&text_of, &["action", "list", "--schedule", "reprt"]).await;
+    let known = "unknown schedule \"reprt\"; known: bad, over, report, tenant_a/report";
+    assert!(code == Some(2) && log.contains(known), "{log}");
+    done(&text_of, &["action", "list", "--schedule", "report"]).await; // it is there, and has made no action yet
 }
 
 // Guarantee: commands.run-now

@@ -21,6 +21,8 @@ pub mod reader;
 pub mod receiver;
 pub mod records;
 pub mod relays;
+#[cfg(feature = "schema-registry")]
+pub mod schemas;
 pub mod servers;
 pub mod start_proxy;
 pub mod tls;
