@@ -1,6 +1,5 @@
 //! `[[relay]]`.
 
-use std::sync::Arc;
 
 use super::problem::Wrong;
 use super::section::Section;
@@ -14,7 +13,7 @@ use crate::position::Timestamp;
 use crate::relay::{Audit, Config, Guarantee, OnConfigChange, OnLateRow, OnPoison, Start};
 use crate::sink::Kind;
 use crate::sink::custom::Kinds;
-use crate::sink::kafka::{self, ClusterConfig, RegistryConfig};
+use crate::sink::kafka::{self, ClusterConfig};
 
 pub(super) const GUARANTEES: [(&str, Guarantee); 4] = [
     ("at_least_once", Guarantee::AtLeastOnce),
@@ -33,12 +32,8 @@ pub(super) const POLICIES: [(&str, OnPoison); 3] =
 pub(super) struct Surroundings<'a> {
     /// `None` when `[kafka]` is absent or wrong.
     pub(super) cluster: Option<&'a ClusterConfig>,
-    /// Whether `[kafka]` stands there at all.
-    pub(super) has_cluster: bool,
-    /// `None` when `[schema_registry]` is absent or wrong.
-    pub(super) registry: Option<&'a Arc<RegistryConfig>>,
-    /// Whether `[schema_registry]` stands there at all.
-    pub(super) has_registry: bool,
+    /// What a sink of Kafka depends on.
+    pub(super) kafka: sink::kafka::Around<'a>,
     /// Whether the rule that loses rows may be chosen.
     pub(super) allow_loss: bool,
     /// `[audit]`.
@@ -57,7 +52,7 @@ pub(super) fn read(section: &Section<'_>, around: Surroundings<'_>) -> Option<Co
     let on_poison = section.read("on_poison", value::word(&POLICIES, &[])).unwrap_or(policy);
     let on_unknown = section.read("on_unknown", value::word(&requests::ON_UNKNOWN, &[])).unwrap_or_default();
     let on_late_row = section.read("on_late_row", value::word(&ON_LATE_ROW, &[])).unwrap_or_default();
-    let dead_letter_topic = dead_letter_topic(section, on_poison, around.has_cluster);
+    let dead_letter_topic = dead_letter_topic(section, on_poison, around.kafka.has_cluster);
     let source = source::read(section, around.allow_loss);
     let sinks = section.section("sink");
     let kind = sink::kind(&sinks);
@@ -74,9 +69,7 @@ pub(super) fn read(section: &Section<'_>, around: Surroundings<'_>) -> Option<Co
     let turn = turn::read(&section.section("turn"), one_by_one);
     let poll = turn::read_poll(section);
     turn::judge_notify(section, &poll);
-    let (has_cluster, registry, has_registry) = (around.has_cluster, around.registry, around.has_registry);
-    let beside = sink::kafka::Around { has_cluster, registry, has_registry };
-    let sink = sink::read(&sinks, (kind, own), turn.deadline, beside);
+    let sink = sink::read(&sinks, (kind, own), turn.deadline, around.kafka);
 
     let cluster = around.cluster.filter(|_| kind == Some(Kind::Kafka));
     check_linger(section, cluster, &turn);
