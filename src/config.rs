@@ -217,9 +217,11 @@ fn build(root: &TomlTable, environment: &Environment, kinds: &Kinds, report: &Re
     let audit = audit_section::read(&root.section("audit"), retention.dead_letters);
     let around = relay_section::Surroundings {
         cluster: kafka.as_ref(),
-        has_cluster: kafka_section.is_present(),
-        registry: registry.as_ref(),
-        has_registry: registry_section.is_present(),
+        kafka: sink::kafka::Around {
+            has_cluster: kafka_section.is_present(),
+            registry: registry.as_ref(),
+            has_registry: registry_section.is_present(),
+        },
         audit,
         allow_loss: environment.get("OUTBOX_RELAY_ALLOW_LOSS").is_some_and(|value| value == "1"),
         kinds,
