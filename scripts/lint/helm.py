@@ -172,6 +172,8 @@ def key(resource):
 def essence(resource):
     """What a resource does: without its labels, and what only one of the two names or leaves to a default."""
     kept = {field: value for field, value in copy.deepcopy(resource).items() if field not in ("metadata", "apiVersion", "kind")}
+    if resource["kind"] == "ServiceAccount":  # there, an annotation is an identity at a cloud
+        kept["annotations"] = resource["metadata"].get("annotations", {})
     return simplified(kept)
 
 

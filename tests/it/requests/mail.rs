@@ -135,13 +135,18 @@ async fn killed_after_250(more: &str) -> (Database, Client, SmtpServer, String, 
     gate(&owner).await;
     let (id, ..) = welcome(&app, "ada").await;
     let mut process = Process::spawn(&text, &["run", "--replica-id", "first"]);
-    let waits = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted";
+    let here = "FROM pg_locks AS l JOIN pg_database AS d ON d.oid = l.database \
+                WHERE d.datname = current_database() AND l.locktype = 'advisory' AND NOT l.granted";
+    let waits = &format!("SELECT count(*) {here}");
     eventually(PATIENCE * 3, async || {
         server.received().len() == 1 && owner.query_one(waits, &[]).await.unwrap().get::<_, i64>(0) == 1
     })
     .await;
     process.signal(Signal::KILL);
     process.wait().await;
+    // Its session waits for this one, and this one would wait for its lock of the table.
+    owner.batch_execute(&format!("SELECT pg_terminate_backend(l.pid) {here}")).await.unwrap();
+    eventually(PATIENCE, async || owner.query_one(waits, &[]).await.unwrap().get::<_, i64>(0) == 0).await;
     owner.batch_execute("DROP TRIGGER gate ON outbox.request; SELECT pg_advisory_unlock(4711)").await.unwrap();
     (database, owner, server, text, id)
 }
