@@ -1,5 +1,6 @@
 //! `[[relay]]`.
 
+use std::time::Duration;
 
 use super::problem::Wrong;
 use super::section::Section;
@@ -72,7 +73,7 @@ pub(super) fn read(section: &Section<'_>, around: Surroundings<'_>) -> Option<Co
     let sink = sink::read(&sinks, (kind, own), turn.deadline, around.kafka);
 
     let cluster = around.cluster.filter(|_| kind == Some(Kind::Kafka));
-    check_linger(section, cluster, &turn);
+    check_deadline(section, (cluster, sink.as_ref()), &turn);
     requests::judge(section, requests, guarantee, on_unknown, sink.as_ref());
     sink::validate_format(&sinks, source.as_ref(), sink.as_ref());
     let lanes = lanes::read(section, kind);
@@ -238,6 +239,16 @@ fn start(node: &Node) -> Result<Start, Wrong> {
     }
 }
 
+/// What a turn waits for must come before its deadline.
+fn check_deadline(
+    section: &Section<'_>,
+    (cluster, sink): (Option<&ClusterConfig>, Option<&crate::sink::Config>),
+    turn: &crate::relay::TurnConfig,
+) {
+    check_linger(section, cluster, turn);
+    check_registry(section, sink, turn.deadline);
+}
+
 /// The last record of a turn waits for company before it is sent, and must still be acknowledged in time.
 fn check_linger(section: &Section<'_>, cluster: Option<&ClusterConfig>, turn: &crate::relay::TurnConfig) {
     let Some(cluster) = cluster else { return };
@@ -253,4 +264,24 @@ fn check_linger(section: &Section<'_>, cluster: Option<&ClusterConfig>, turn: &c
     let at = section.section("turn");
     let key = if at.has("deadline") { "deadline" } else { "time" };
     at.problem(key, Wrong::new(what, "write a shorter linger.ms or a longer deadline"));
+}
+
+/// A row whose schema is not known, or that does not fit, waits for the registry: its answer must still be inside the turn.
+fn check_registry(section: &Section<'_>, sink: Option<&crate::sink::Config>, deadline: Duration) {
+    let Some(schema) = sink.and_then(fingerprint::schema) else { return };
+    let (timeout, longest) = (schema.registry.timeout, deadline * 3 / 5);
+    if timeout <= longest {
+        return;
+    }
+    let what = format!(
+        "3/5 of it are {}, and the schema registry may take {} to answer (schema_registry.timeout)",
+        print_duration(longest),
+        print_duration(timeout)
+    );
+    let fix = format!(
+        "write at least deadline = \"{}\", or [schema_registry] timeout = \"{}\"",
+        print_duration(turn::deadline_for(timeout)),
+        print_duration(longest)
+    );
+    section.section("turn").problem("deadline", Wrong::new(what, fix));
 }

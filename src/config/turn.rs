@@ -101,6 +101,12 @@ pub(super) fn judge_notify(relay: &Section<'_>, poll: &pace::Config) {
     }
 }
 
+/// The shortest deadline of which that time-out is no more than 3/5.
+pub(super) fn deadline_for(timeout: Duration) -> Duration {
+    let needed = Duration::from_millis((timeout * 5 / 3).as_millis().try_into().unwrap_or(u64::MAX));
+    if needed * 3 / 5 < timeout { needed + Duration::from_millis(1) } else { needed }
+}
+
 /// The time-out of one request: 3/5 of the deadline unless written, and never more, so that an answer that comes in
 /// time is still inside the turn.
 pub(super) fn read_timeout(sink: &Section<'_>, deadline: Duration) -> Duration {
@@ -110,8 +116,7 @@ pub(super) fn read_timeout(sink: &Section<'_>, deadline: Duration) -> Duration {
     };
     if timeout > longest {
         let what = format!("above 3/5 of turn.deadline, which is {}", print_duration(longest));
-        let needed = Duration::from_millis((timeout * 5 / 3).as_millis().try_into().unwrap_or(u64::MAX));
-        let needed = if needed * 3 / 5 < timeout { needed + Duration::from_millis(1) } else { needed };
+        let needed = deadline_for(timeout);
         let fix = if needed <= LONGEST_DEADLINE {
             format!(
                 "write at most \"{}\", or [relay.turn] deadline = \"{}\"",

@@ -1,6 +1,7 @@
 //! Casts that are called when a column is read: functions of the owner of its type, with the rights of the relay's role.
 //!
-//! Promise: a column whose type has such a cast is not read, unless a superuser owns the function. Pure, but for [`read`].
+//! Promise: a column whose type has such a cast is not read, unless a superuser owns the function, or the relay's role itself, or the owner
+//! of the schema's tables. Pure, but for [`read`].
 
 use super::TableName;
 use super::finding::{Finding, Level};
@@ -25,6 +26,8 @@ pub struct Cast {
     pub prints: bool,
     /// It is called when a value is compared with a constant.
     pub compares: bool,
+    /// It is an extension's: it cannot be dropped by itself.
+    pub of_extension: bool,
 }
 
 /// What is done with a column beside being read for a sink.
@@ -53,10 +56,14 @@ impl Cast {
             "{table}.{column} is not read: the cast from {source} to {target} calls {function}, which role {owner} owns, with the rights \
              of the relay's role"
         );
+        let finding = Finding::new(Level::Error, "column_cast", message);
+        if self.of_extension {
+            return finding.setting("Leave the column out: list the columns that are published.");
+        }
         let sql = format!(
             "DROP CAST ({source} AS {target}); -- or leave the column out: list the columns that are published"
         );
-        Finding::new(Level::Error, "column_cast", message).sql(sql)
+        finding.sql(sql)
     }
 }
 
@@ -77,6 +84,7 @@ pub(crate) async fn read(session: &Session, relation: u32) -> Result<Vec<Cast>, 
                 owner: row.try_get(4)?,
                 prints: row.try_get(5)?,
                 compares: row.try_get(6)?,
+                of_extension: row.try_get(7)?,
             })
         })
         .collect()
@@ -139,6 +147,7 @@ mod tests {
             owner: "tenant".to_owned(),
             prints,
             compares,
+            of_extension: false,
         }
     }
 
@@ -173,6 +182,12 @@ mod tests {
             assert!(found[0].message.contains(part), "{part}: {}", found[0].message);
         }
         assert!(found[0].fix_sql.as_ref().is_some_and(|sql| sql.starts_with("DROP CAST (app.mood AS text);")));
+    }
+
+    #[test]
+    fn cast_of_an_extension_is_not_to_be_dropped() {
+        let found = Cast { of_extension: true, ..cast("mood", "text", true, false) }.finding(&table());
+        assert!(found.fix_sql.is_none() && found.fix_setting.is_some(), "{found:?}");
     }
 
     #[test]

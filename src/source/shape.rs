@@ -56,6 +56,8 @@ pub struct Shape {
     pub id_type: IdType,
     /// Its columns' types.
     pub columns: BTreeMap<String, ColumnType>,
+    /// Their numbers in the table: another column can have taken a name.
+    pub column_numbers: BTreeMap<String, i16>,
     /// Columns of type `bytea`: as a payload they are read as their bytes.
     pub bytea_columns: BTreeSet<String>,
     /// Columns of the database's own types, whose text their output functions make.

@@ -242,6 +242,7 @@ impl Table {
             bytea_columns: self.columns.iter().filter(|c| c.type_name == "bytea").map(|c| c.name.clone()).collect(),
             own_columns: self.columns.iter().filter(|column| column.own).map(|column| column.name.clone()).collect(),
             columns: self.columns.iter().map(|column| (column.name.clone(), column.column_type())).collect(),
+            column_numbers: self.columns.iter().map(|column| (column.name.clone(), column.number)).collect(),
             casts: self.casts.clone(),
             sweep: super::sweep::column(self, config),
             traceparent: self.column("traceparent").is_some_and(|column| column.readable && column.type_name == "text"),

@@ -181,6 +181,25 @@ async fn key_and_condition_call_no_cast_of_the_tables_owner() {
     assert_eq!(error["code"], "column_cast", "{error}");
 }
 
+#[tokio::test]
+async fn cast_of_the_relays_own_role_or_of_the_owner_of_the_schemas_tables_is_accepted() {
+    let database = database().await;
+    let (owner, tenant) = (database.connect("postgres").await, tenant(&database).await);
+    cast(&tenant).await;
+    let text = toml(&database, "relay", None, &events());
+    let is_refused = async || {
+        let (_, out, _) = outbox_relay(&text, &["check", "-o", "json"]).await;
+        finding(&json(&out), "column_cast").is_some()
+    };
+    assert!(is_refused().await);
+    owner.batch_execute("ALTER FUNCTION tenant.spy(tenant.mood) OWNER TO relay").await.unwrap();
+    assert!(!is_refused().await, "the relay's own role");
+    owner.batch_execute("ALTER FUNCTION tenant.spy(tenant.mood) OWNER TO app").await.unwrap();
+    assert!(is_refused().await);
+    owner.batch_execute("ALTER TABLE outbox.cursor OWNER TO app").await.unwrap();
+    assert!(!is_refused().await, "the owner of the schema's tables");
+}
+
 /// A catalog that was read before the cast was created.
 #[tokio::test]
 async fn text_of_a_column_is_made_without_a_cast_that_is_new() {

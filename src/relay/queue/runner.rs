@@ -34,6 +34,9 @@ use in_flight::InFlight;
 /// After a claim while another replica had the lock.
 const BUSY: Duration = Duration::from_millis(3);
 
+/// The shortest pause while a claim waits for the end of one that was not answered: that may take as long as a standby is away.
+const STALLED: Duration = Duration::from_millis(50);
+
 /// One relay's runner in this process.
 struct Runner<W: Work> {
     work: W,
@@ -179,7 +182,7 @@ impl<W: Work> Runner<W> {
             return Ok(poll.next_in.map_or(pause, |next| pause.min(next)));
         }
         if self.waits_for_claim() {
-            return Ok(self.context.config.poll.min);
+            return Ok(self.context.config.poll.min.max(STALLED));
         }
         let now = Instant::now();
         if self.context.failures.not_before > now {
@@ -265,9 +268,11 @@ impl<W: Work> Runner<W> {
     }
 
     /// Whether a claim was not answered, and what it may have claimed is not given back yet: the next claim would take that for what a
-    /// replica had that ended.
+    /// replica had that ended. One that cannot be given back does not hold the others up: its claim is renewed.
     fn waits_for_claim(&self) -> bool {
-        !self.unanswered.is_empty() || self.unrecorded.iter().any(|attempt| attempt.unanswered)
+        let limit = self.context.config.turn.lock_kill();
+        let soon = |attempt: &AttemptOf<W>| attempt.unanswered && !attempt.alone && attempt.ended.elapsed() < limit;
+        !self.unanswered.is_empty() || self.unrecorded.iter().any(soon)
     }
 
     /// So many outcomes that were acknowledged will never be recorded.

@@ -27,10 +27,15 @@ pub(in crate::relay) fn follows(ready: &PreparedStream, standing: &Standing, loo
     far.then(|| newest.clone())
 }
 
-/// Whether rows are told apart by a column that is there, of the type that the relay was checked with.
+/// Whether rows are told apart by a column that is there, the same and of the same type that the relay was checked with.
 pub(in crate::relay) fn keeps_key(ready: &PreparedStream, shape: &Shape) -> bool {
     let key = ready.config.shard.as_ref().map(|shard| &shard.key);
-    key.is_none_or(|key| shape.columns.contains_key(key) && shape.columns.get(key) == ready.shape.columns.get(key))
+    let of = &ready.shape;
+    key.is_none_or(|key| {
+        shape.columns.contains_key(key)
+            && shape.columns.get(key) == of.columns.get(key)
+            && shape.column_numbers.get(key) == of.column_numbers.get(key)
+    })
 }
 
 /// What a turn that found nothing makes of [`follows`]: only forward from the position that it has locked, because another

@@ -1,8 +1,8 @@
 //! How clients log in where brokers want tokens (SASL OAUTHBEARER, RFC 7628).
 //!
-//! librdkafka asks each client for a token when it is made, and again after four fifths of the life that it is told; it shows what it has
-//! to brokers again after nine tenths of the life that they see in it. All of a cluster get the one that is held, which is renewed before: none waits for the issuer on the
-//! thread that takes a client's reports.
+//! librdkafka asks each client for a token when it is made, and again after four fifths of the life that it is told; it shows what
+//! it has to brokers again after nine tenths of the life that they see in it. All of a cluster get the one that is held, which is
+//! renewed before: none waits for the issuer on the thread that takes a client's reports.
 
 use std::error::Error;
 use std::fmt;
@@ -43,7 +43,8 @@ pub(super) const REFUSED: [&str; 2] = ["kafka_authentication", "kafka_sasl_authe
 const OF_OAUTH2: &str = "Compare the token's audience, scope and issuer with what the brokers' listener expects, and correct \
                          [kafka.oauth2] or the listener, then `outbox-relay cursor resume NAME`";
 const OF_AWS_IAM: &str = "Compare region, role_arn and profile of [kafka.aws_iam] with the cluster's, see that its credentials may \
-                          kafka-cluster:Connect there and that this machine's clock is right, then `outbox-relay cursor resume NAME`";
+                          kafka-cluster:Connect there and that this machine's clock is right, then \
+                          `outbox-relay cursor resume NAME`";
 
 /// Who gives tokens for a cluster.
 pub(super) struct Issuer {

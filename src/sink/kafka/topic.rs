@@ -143,7 +143,7 @@ impl KafkaSink {
     /// is not known.
     pub(in crate::sink) async fn reach(&self, message: &Message<'_>, patience: Duration) -> Result<(), Failure> {
         let Ok(topic) = self.layout.topic_of(message) else { return Ok(()) };
-        self.have_schema(message).await?;
+        self.have_schema_within(message, patience).await?;
         let asked = self.cluster.partitions(self.limit, &topic, patience).await;
         asked.map(drop).map_err(|failure| self.weighed(Failure { ambiguous: false, ..failure }, 0))
     }

@@ -32,7 +32,12 @@ SELECT p.name,
        -- When a value is made a text or JSON.
        c.castsource = p.type AND c.casttarget IN ('text'::regtype, 'json'::regtype),
        -- When it is compared.
-       c.castsource = p.type AND c.castcontext = 'i'
+       c.castsource = p.type AND c.castcontext = 'i',
+       -- Of an extension, whose members cannot be dropped by themselves.
+       EXISTS (
+           SELECT FROM pg_catalog.pg_depend AS d
+           WHERE d.classid = 'pg_catalog.pg_cast'::regclass AND d.objid = c.oid AND d.deptype = 'e'
+       )
 FROM part AS p
 JOIN pg_catalog.pg_cast AS c
     ON c.castmethod = 'f' AND (
@@ -43,4 +48,12 @@ JOIN pg_catalog.pg_cast AS c
 JOIN pg_catalog.pg_proc AS f ON f.oid = c.castfunc
 JOIN pg_catalog.pg_roles AS r ON r.oid = f.proowner
 WHERE NOT r.rolsuper
+    -- A function of the relay's own role gains no rights; the owner of the schema's tables has them already, by triggers on what the
+    -- relay writes.
+    AND r.rolname <> current_user
+    AND NOT EXISTS (
+        SELECT FROM pg_catalog.pg_class AS o
+        JOIN pg_catalog.pg_namespace AS n ON n.oid = o.relnamespace
+        WHERE n.nspname = 'outbox' AND o.relname = 'cursor' AND o.relowner = r.oid
+    )
 ORDER BY p.name, c.castsource, c.casttarget

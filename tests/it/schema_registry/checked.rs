@@ -97,6 +97,7 @@ fn configuration_refuses_what_contradicts_itself() {
     let half = section("http://127.0.0.1:1", "username = \"a\"");
     let both = section("http://127.0.0.1:1", "username = \"a\"\npassword_file = \"b\"\ntoken_file = \"c\"");
     let pair = section("http://127.0.0.1:1", "cert_file = \"a\"");
+    let slow = section("http://127.0.0.1:1", "timeout = \"3001ms\"");
     let registry = registry.as_str();
     for (registry, format, keys, said) in [
         ("", "avro", "", "the section [schema_registry] is missing"),
@@ -110,6 +111,7 @@ fn configuration_refuses_what_contradicts_itself() {
         (half.as_str(), "avro", "", "missing beside username"),
         (both.as_str(), "avro", "", "logs in in one way"),
         (pair.as_str(), "avro", "", "name both"),
+        (slow.as_str(), "avro", "", "write at least deadline = \"5002ms\", or [schema_registry] timeout = \"3s\""),
     ] {
         let problems = parse(registry, format, keys).expect_err(said);
         assert!(problems.contains(said), "{said}: {problems}");

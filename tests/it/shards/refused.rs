@@ -113,3 +113,33 @@ async fn shard_key_that_vanishes_while_it_runs_halts_its_relay_alone_until_it_is
     eventually(PATIENCE * 2, async || printed(&process, "r") == ["1", "2"]).await;
     fixed(&owner, "r#0").await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn shard_key_whose_name_another_column_takes_while_it_runs_halts_its_relay_until_it_is_back() {
+    let database = database().await;
+    let owner = database.connect("postgres").await;
+    owner
+        .batch_execute(
+            "CREATE TABLE bookings (id bigint PRIMARY KEY, created_at timestamptz NOT NULL DEFAULT clock_timestamp(), key text, \
+             other text); \
+             CREATE INDEX ON bookings (created_at, id); GRANT SELECT ON bookings TO relay; INSERT INTO bookings VALUES (1)",
+        )
+        .await
+        .unwrap();
+    let owners = toml(&database, "postgres", None, &relay("key"));
+    let (code, _, log) = outbox_relay(&owners, &["migrate", "up", "--indexes"]).await;
+    assert_eq!(code, Some(0), "{log}");
+    let process = Process::spawn(&toml(&database, "relay", None, &relay("key")), &["run"]);
+    eventually(PATIENCE * 2, async || printed(&process, "r") == ["1"]).await;
+    let swap = "ALTER TABLE bookings RENAME key TO old; ALTER TABLE bookings RENAME other TO key";
+    owner.batch_execute(swap).await.unwrap();
+    for cursor in ["r#0", "r#1"] {
+        let (_, error) = halted(&owner, cursor).await;
+        assert_eq!(error["code"], "shard_index_missing", "{error}");
+    }
+    let back = "ALTER TABLE bookings RENAME key TO other; ALTER TABLE bookings RENAME old TO key; \
+                INSERT INTO bookings VALUES (2)";
+    owner.batch_execute(back).await.unwrap();
+    eventually(PATIENCE * 2, async || printed(&process, "r") == ["1", "2"]).await;
+    fixed(&owner, "r#0").await;
+}

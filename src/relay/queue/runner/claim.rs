@@ -63,6 +63,8 @@ impl<W: Work> Runner<W> {
         let locking = LockedCursor::lock(connection, &self.context.config.name, &prepared.seat().identity, None);
         if let Some(cursor) = within(engine, locking).await? {
             within(engine, cursor.release()).await?;
+            // Only now can they be given back.
+            self.unanswered.iter_mut().for_each(|attempt| attempt.ended = Instant::now());
             self.unrecorded.append(&mut self.unanswered);
         }
         Ok(())

@@ -14,6 +14,7 @@ use crate::relay::setup::begin::FirstLook;
 use crate::relay::setup::prepare;
 use crate::relay::setup::prepared::PreparedStream;
 use crate::relay::stream::learned::Learned;
+use crate::relay::stream::shards;
 use crate::source::shape::Shape;
 use crate::source::watcher::Sighting;
 
@@ -60,8 +61,8 @@ impl Member {
     pub(in crate::relay) async fn prepare(&mut self, engine: &Arc<Engine>, shape: &Arc<Shape>) {
         let Some(prepared) = self.prepared.take() else { return };
         let unready = match prepared {
-            // The columns' types, or their casts, have changed meanwhile: it is made again.
-            Ok(Ok(Ok(ready))) if !ready.fits(shape) => return,
+            // The columns' types, their casts, or the shard key have changed meanwhile: it is made again.
+            Ok(Ok(Ok(ready))) if !ready.fits(shape) || !shards::keeps_key(&ready, shape) => return,
             Ok(Ok(Ok(ready))) => {
                 tracing::info!(cursor = self.config.name, rule = ready.shape.rule.as_str(), "relay ready");
                 self.ready = Some(Arc::new(ready.with_shape(shape)));

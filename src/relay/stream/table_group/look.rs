@@ -42,7 +42,7 @@ impl Group {
         let mut look = self.shards.complete(look, &session, &shape, configs, self.engine.call_deadline).await?;
         look.before = self.seen;
         look.late = sweeps::ask(&self.engine, &session, &self.sweeps(false)).await?;
-        self.judge_positions(&session, &look).await?;
+        self.judge_positions(&session, &look).await;
         // A row that has only just come is safe to read soon: it is worth looking often again.
         let mut found = self.latest != look.latest;
         if found {

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::net::{IpAddr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,10 +21,12 @@ use crate::sink::http::call::{Reply, call};
 const TIMEOUT: Duration = Duration::from_secs(3);
 /// For each of the answers of an instance's metadata, which is a hop away or not there.
 const NEAR: Duration = Duration::from_secs(1);
-/// For a program that prints credentials.
-const PROGRAM: Duration = Duration::from_secs(10);
+/// For a program that prints credentials: less than a token is waited for, so that what it was is said.
+const PROGRAM: Duration = Duration::from_secs(3);
 /// Longer than any credentials that a program prints.
 const PRINTED: u64 = 64 << 10;
+/// Where nodes of EKS give pods their credentials by IPv6.
+const EKS: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x23);
 /// Headers of a request that are secrets, beside the usual one.
 const SECRETS: [&str; 3] = ["x-amz-security-token", "x-aws-ec2-metadata-token", "x-amz-sso_bearer_token"];
 
@@ -120,6 +123,10 @@ impl HttpSend for Http {
         let uri = request.uri();
         let (scheme, host) = (uri.scheme_str().unwrap_or_default(), uri.authority().map_or("", |host| host.as_str()));
         let (whom, is_far) = (format!("{scheme}://{host}"), scheme == "https");
+        if !is_far && !is_near(uri.host().unwrap_or_default()) {
+            let why = "credentials by http are asked for on this machine and its link only; elsewhere use https";
+            return Err(self.seen.note(format!("{whom}: {why}")));
+        }
         let sent = request.headers().clone();
         let request = Request::try_from(request).map_err(|_| self.seen.note(format!("{whom} cannot be asked")))?;
         let reply =
@@ -134,6 +141,17 @@ impl HttpSend for Http {
         *response.headers_mut() = headers;
         Ok(response)
     }
+}
+
+/// Whether this machine or its link has a host, as AWS's own libraries want it of an address that begins with `http://`. That of
+/// EKS is in no such range.
+fn is_near(host: &str) -> bool {
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    let is_near = |address| match address {
+        IpAddr::V4(address) => address.is_loopback() || address.is_link_local(),
+        IpAddr::V6(address) => address.is_loopback() || address.is_unicast_link_local() || address == EKS,
+    };
+    host == "localhost" || host.parse().is_ok_and(is_near)
 }
 
 /// What a service says of a request that it refuses could quote what was sent.
@@ -185,6 +203,20 @@ mod tests {
         sent.insert(SECRETS[1], "t0ken".parse().expect("a value"));
         let shown = without_secrets(&sent, b"token hunter2 is not t0ken");
         assert_eq!(shown, b"token *** is not ***");
+    }
+
+    #[tokio::test]
+    async fn clear_text_goes_to_this_machine_and_its_link_only() {
+        for host in ["localhost", "127.0.0.1", "169.254.170.2", "169.254.169.254", "[::1]", "[fd00:ec2::23]"] {
+            assert!(is_near(host), "{host}");
+        }
+        for host in ["10.0.0.1", "example.org", "[fd00:ec2::24]", "[2001:db8::1]", "127.0.0.1.example.org", ""] {
+            assert!(!is_near(host), "{host}");
+        }
+        let services = Http { timeout: NEAR, seen: Arc::default() };
+        let request = http::Request::get("http://192.0.2.1/keys").body(Bytes::new()).expect("a request");
+        let error = services.http_send(request).await.expect_err("refused");
+        assert!(error.to_string().contains("elsewhere use https"), "{error}");
     }
 
     #[test]

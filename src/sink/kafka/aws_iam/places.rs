@@ -21,7 +21,20 @@ pub(super) struct Place {
     pub(super) is_guess: bool,
 }
 
-/// The places of a configuration. Those of a profile alone, where one is named.
+/// Variables that say something in pairs, in the order of their places.
+const PAIRS: [[&str; 2]; 2] =
+    [["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"], ["AWS_ROLE_ARN", "AWS_WEB_IDENTITY_TOKEN_FILE"]];
+
+/// The first pair of which anything is set, if half of it is missing: the search would go on to another identity.
+pub(super) fn half(config: &Config, context: &Context) -> Option<[&'static str; 2]> {
+    if config.profile.is_some() {
+        return None;
+    }
+    let set = |pair: &[&str; 2]| pair.map(|name| context.env_var(name).is_some_and(|value| !value.is_empty()));
+    PAIRS.into_iter().find(|pair| set(pair) != [false, false]).filter(|pair| set(pair) != [true, true])
+}
+
+/// The places of a configuration. Those of a profile alone, where one is named; none behind that of AWS_PROFILE.
 pub(super) fn all(config: &Config, context: &Context, near: &Context) -> Vec<Place> {
     let of_profile = of_profile(config, context);
     if config.profile.is_some() {
@@ -37,6 +50,9 @@ pub(super) fn all(config: &Config, context: &Context, near: &Context) -> Vec<Pla
         place(identity, "not set", web_identity(config, context), context),
     ];
     places.extend(of_profile);
+    if context.env_var("AWS_PROFILE").is_some() {
+        return places;
+    }
     places.push(place(endpoint, "not set", ECSCredentialProvider::new(), context));
     let instance = place(instance, "switched off by AWS_EC2_METADATA_DISABLED", IMDSv2CredentialProvider::new(), near);
     places.push(Place { is_guess: true, ..instance });

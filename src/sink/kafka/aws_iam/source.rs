@@ -115,6 +115,11 @@ impl Source {
     }
 
     async fn looked_for(&self) -> Result<Found, Failure> {
+        if let Some([one, other]) = places::half(&self.config, &self.context) {
+            let hint = "Set both for this process, or neither".to_owned();
+            let message = format!("of the variables {one} and {other} one is set without the other");
+            return Err(Failure { hint, ..self.unavailable(&message) });
+        }
         let mut looked = Vec::new();
         for place in &self.places {
             self.seen.trouble();

@@ -170,6 +170,39 @@ async fn profile_that_is_named_is_the_only_place() {
 }
 
 #[tokio::test]
+async fn half_of_a_pair_of_variables_ends_the_search() {
+    let services = Services::default();
+    services.answer("127.0.0.1:9/keys", keys("AKIDNODE", 3600));
+    for (name, other) in [
+        ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"),
+        ("AWS_SECRET_ACCESS_KEY", "AWS_ACCESS_KEY_ID"),
+        ("AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_ROLE_ARN"),
+        ("AWS_ROLE_ARN", "AWS_WEB_IDENTITY_TOKEN_FILE"),
+    ] {
+        let failure = source(&services, &[ENDPOINT, (name, "a"), (other, "")], |_| {}).ask().await.expect_err(name);
+        assert_eq!(said(&failure), (Class::Retry, "token_unavailable"));
+        let message = &failure.message;
+        assert!(message.contains("one is set without the other") && message.contains(name), "{message}");
+        assert!(message.contains(other), "{message}");
+    }
+    assert_eq!(services.asked(), Vec::<String>::new());
+    // What stands behind a pair that is set does not count.
+    let whole = [("AWS_ACCESS_KEY_ID", "AKIDPAIR"), ("AWS_SECRET_ACCESS_KEY", "hunter2"), ("AWS_ROLE_ARN", ROLE)];
+    let token = source(&services, &whole, |_| {}).ask().await.expect("found");
+    assert!(url(&token).contains("X-Amz-Credential=AKIDPAIR%2F"), "{}", url(&token));
+}
+
+#[tokio::test]
+async fn profile_of_the_variable_that_is_not_there_ends_the_search() {
+    let services = Services::default();
+    services.answer("127.0.0.1:9/keys", keys("AKIDNODE", 3600));
+    let failure = source(&services, &[ENDPOINT, ("AWS_PROFILE", "other")], |_| {}).ask().await.expect_err("none");
+    assert_eq!(said(&failure), (Class::Retry, "token_unavailable"));
+    assert!(failure.message.contains("profile \"other\"") && !failure.message.contains("IMDS"), "{failure:?}");
+    assert_eq!(services.asked(), Vec::<String>::new(), "the node has another identity");
+}
+
+#[tokio::test]
 async fn credentials_end_the_token_and_are_kept_while_they_outlast_it() {
     let services = Services::default();
     let source = source(&services, &[ENDPOINT], |_| {});

@@ -86,7 +86,7 @@ impl Encoder {
         self.take(topic, kept, given, held.as_deref())
     }
 
-    /// Asks whether a topic's records have a later schema than the one in use, unless that was asked then or later; whether they have.
+    /// Has the schema in use that the registry has had since then: asks it, unless that was asked then or later.
     ///
     /// # Errors
     /// Why that is not known, or why nothing can be written by the later one.
@@ -95,15 +95,16 @@ impl Encoder {
         registries: &Registries,
         topic: &str,
         since: Instant,
-    ) -> Result<bool, Failure> {
-        let Some(held) = self.held(topic) else { return Ok(false) };
+    ) -> Result<(), Failure> {
+        let Some(held) = self.held(topic) else { return Ok(()) };
         let given = registries.of(&self.format.registry).confirmed(&held.kept, since).await?;
         self.take(topic, Arc::clone(&held.kept), given, Some(&held))?;
-        let now = self.held(topic);
-        if let Some(failure) = now.as_ref().and_then(|now| now.unusable.clone()) {
-            return Err(failure);
-        }
-        Ok(now.is_some_and(|now| !Arc::ptr_eq(&now.codec, &held.codec)))
+        self.held(topic).and_then(|now| now.unusable.clone()).map_or(Ok(()), Err)
+    }
+
+    /// What is said of a registry that gave no answer in the time that there was.
+    pub(in crate::sink::kafka) fn late(&self) -> Failure {
+        failure::unavailable(&self.format.registry.url, "it did not answer in time", None)
     }
 
     /// The value of a topic's record.

@@ -3,13 +3,15 @@
 use std::collections::HashMap;
 use std::error::Error;
 
-use jsonschema::{Draft, Retrieve, Uri, Validator};
+use jsonschema::{Draft, PatternOptions, Retrieve, Uri, Validator};
 use serde_json::Value;
 
 use super::misfit::Misfit;
 
 /// Before the name of a schema that another one refers to without a base of its own.
 const BASE: &str = "json-schema:///";
+/// A text at which a `pattern` goes back more often does not fit: else one row could take seconds.
+const MOST_BACKTRACKS: usize = 10_000;
 
 /// A schema, ready to judge by.
 #[derive(Debug)]
@@ -29,7 +31,8 @@ impl JsonSchema {
         for (name, text) in references {
             known.insert((*name).to_owned(), parsed(text).map_err(|error| format!("reference {name}: {error}"))?);
         }
-        let options = jsonschema::options().with_retriever(Known(known));
+        let patterns = PatternOptions::fancy_regex().backtrack_limit(MOST_BACKTRACKS);
+        let options = jsonschema::options().with_retriever(Known(known)).with_pattern_options(patterns);
         // As registries take it where a schema does not say.
         let options = if schema.get("$schema").is_none() { options.with_draft(Draft::Draft7) } else { options };
         let validator = options.build(&schema).map_err(|error| format!("it is no JSON Schema: {error}"))?;
@@ -44,8 +47,8 @@ impl JsonSchema {
 
     /// Appends a payload.
     pub(super) fn encode(&self, payload: &[u8], out: &mut Vec<u8>) -> Result<(), Misfit> {
-        let value: Value = serde_json::from_slice(payload)
-            .map_err(|_| Misfit::new("the payload is no JSON, or has more than 128 values inside each other"))?;
+        let what = "the payload is no JSON, or has more than 128 values inside each other, or a number beyond double precision";
+        let value: Value = serde_json::from_slice(payload).map_err(|_| Misfit::new(what))?;
         if let Err(error) = self.validator.validate(&value) {
             let misfit = Misfit::new(error.masked_with("the value").to_string());
             // As the other formats name a field.
@@ -128,6 +131,21 @@ mod tests {
         for text in ["{", "{\"type\":\"strange\"}", "[]", "7"] {
             assert!(JsonSchema::new(text, &[]).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn pattern_that_goes_back_without_end_refuses_its_row_in_time() {
+        // The reference to a group keeps it from the engine that never goes back; the number of ways grows like Fibonacci's.
+        let schema = JsonSchema::new(r#"{"properties":{"a":{"pattern":"^(?:(a)\\1?)+b$"}}}"#, &[]).expect("a schema");
+        assert!(encoded(&schema, "{\"a\":\"aaab\"}").is_ok());
+        let said = encoded(&schema, &format!("{{\"a\":\"{}\"}}", "a".repeat(24))).expect_err("too often");
+        assert!(said.starts_with("field a: ") && said.contains("backtracking"), "{said}");
+    }
+
+    #[test]
+    fn number_beyond_double_precision_is_named_as_a_reason() {
+        let said = encoded(&JsonSchema::new("{}", &[]).expect("a schema"), "{\"a\":1e999}").expect_err("too large");
+        assert!(said.contains("a number beyond double precision"), "{said}");
     }
 
     #[test]

@@ -8,10 +8,12 @@ use std::time::{Duration, Instant};
 
 use super::question::Question;
 use super::registry::{Given, Registry};
-use crate::sink::Failure;
+use crate::sink::{Class, Failure};
 
 /// Before a registry that was away is asked for a later schema again, or sooner where schemas are refreshed more often.
 const PAUSE: Duration = Duration::from_secs(10);
+/// For so long a question without an answer is not repeated, whatever number of rows need it.
+const AWAY: Duration = Duration::from_secs(1);
 
 /// See the module.
 #[derive(Debug)]
@@ -29,6 +31,8 @@ struct State {
     due: Option<Instant>,
     /// It is being asked for again.
     asking: bool,
+    /// When the registry gave no answer, and why.
+    away: Option<(Instant, Failure)>,
 }
 
 impl Kept {
@@ -40,9 +44,14 @@ impl Kept {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes an answer to what was asked then. The same answer stays the same object.
+    /// Takes an answer to what was asked then, unless one to a later question is held. The same answer stays the same object.
     fn take(&self, given: Given, asked_at: Instant, refresh: Duration) -> Arc<Given> {
         let mut state = self.state();
+        state.away = None;
+        let is_late = state.asked_at.is_some_and(|at| at > asked_at);
+        if let Some(later) = state.given.as_ref().filter(|_| is_late) {
+            return Arc::clone(later);
+        }
         state.asked_at = Some(asked_at);
         state.due = Some(Instant::now() + refresh);
         match state.given.as_ref().filter(|held| ***held == given) {
@@ -53,6 +62,20 @@ impl Kept {
                 tracing::info!(subject, id, version, "schema taken from the registry");
                 Arc::clone(state.given.insert(Arc::new(given)))
             }
+        }
+    }
+
+    /// Why there was no answer a moment ago.
+    fn away(&self) -> Option<Failure> {
+        let state = self.state();
+        let (_, failure) = state.away.as_ref().filter(|(since, _)| since.elapsed() < AWAY)?;
+        Some(failure.clone())
+    }
+
+    /// There is no answer now.
+    fn failed(&self, failure: &Failure) {
+        if failure.class == Class::Retry {
+            self.state().away = Some((Instant::now(), failure.clone()));
         }
     }
 
@@ -112,19 +135,62 @@ impl Registry {
     }
 
     async fn asked_now(&self, kept: &Kept) -> Result<Arc<Given>, Failure> {
+        if let Some(failure) = kept.away() {
+            return Err(failure);
+        }
         let asked_at = Instant::now();
-        Ok(kept.take(self.ask(&kept.question).await?, asked_at, self.config.refresh))
+        let given = self.ask(&kept.question).await.inspect_err(|failure| kept.failed(failure))?;
+        Ok(kept.take(given, asked_at, self.config.refresh))
     }
 
     /// Asks beside the publications.
     fn refresh(self: &Arc<Self>, kept: &Arc<Kept>) {
-        let (registry, kept) = (Arc::clone(self), Arc::clone(kept));
-        tokio::spawn(async move {
-            if let Err(Failure { code, message, hint, .. }) = registry.asked_now(&kept).await {
-                let subject = &kept.question.subject;
-                tracing::warn!(subject, code, error = message, hint, "no later schema; the known one stays in use");
-            }
-            kept.asked(registry.config.refresh);
-        });
+        let (registry, asking) = (Arc::clone(self), Asking { kept: Arc::clone(kept), refresh: self.config.refresh });
+        tokio::spawn(async move { asking.ask(&registry).await });
+    }
+}
+
+/// A question for a later schema: over when this is dropped, however its task ends.
+struct Asking {
+    kept: Arc<Kept>,
+    refresh: Duration,
+}
+
+impl Asking {
+    async fn ask(self, registry: &Registry) {
+        if let Err(Failure { code, message, hint, .. }) = registry.asked_now(&self.kept).await {
+            let subject = &self.kept.question.subject;
+            tracing::warn!(subject, code, error = message, hint, "no later schema; the known one stays in use");
+        }
+    }
+}
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        self.kept.asked(self.refresh);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::question::Which;
+    use super::*;
+
+    #[test]
+    fn answer_to_an_earlier_question_replaces_none_to_a_later_one() {
+        let kept = Kept::new(Question { subject: "t-value".to_owned(), which: Which::Latest });
+        let given = |id| Given {
+            id,
+            version: None,
+            kind: "AVRO".to_owned(),
+            text: "\"string\"".to_owned(),
+            references: Vec::new(),
+        };
+        let (refresh, earlier) = (Duration::from_secs(600), Instant::now());
+        let later = earlier + Duration::from_millis(1);
+        assert_eq!(kept.take(given(2), later, refresh).id, 2);
+        assert_eq!(kept.take(given(1), earlier, refresh).id, 2);
+        assert_eq!(kept.since(later).map(|given| given.id), Some(2));
+        assert_eq!(kept.take(given(3), later, refresh).id, 3);
     }
 }

@@ -36,8 +36,12 @@ impl Encoder {
         Err(missing())
     }
 
-    pub(in crate::sink::kafka) async fn renew(&self, _: &Registries, _: &str, _: Instant) -> Result<bool, Failure> {
+    pub(in crate::sink::kafka) async fn renew(&self, _: &Registries, _: &str, _: Instant) -> Result<(), Failure> {
         Err(missing())
+    }
+
+    pub(in crate::sink::kafka) fn late(&self) -> Failure {
+        missing()
     }
 
     pub(in crate::sink::kafka) fn encode(&self, _: &str, _: &[u8], _: usize) -> Result<Vec<u8>, Unencoded> {

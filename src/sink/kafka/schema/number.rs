@@ -79,7 +79,7 @@ impl Decimal {
 }
 
 fn exponent(text: &str) -> Option<i64> {
-    let exponent: i64 = text.strip_prefix('+').unwrap_or(text).parse().ok()?;
+    let exponent: i64 = text.parse().ok()?;
     (-MOST_EXPONENT..=MOST_EXPONENT).contains(&exponent).then_some(exponent)
 }
 
@@ -150,13 +150,14 @@ mod tests {
         assert_eq!(of("-0.01", 2, 1), Ok(vec![0xff]));
         assert_eq!(of("1.100", 1, 5), Ok(vec![11]), "zeros at the end are no digits");
         assert_eq!(of("1e2", 2, 5), Ok(vec![0x27, 0x10]));
+        assert_eq!(of("1e+2", 2, 5), Ok(vec![0x27, 0x10]));
         assert_eq!(of("12345678901234567890.123456789", 9, 29).map(|bytes| bytes.len()), Ok(12));
         assert_eq!(of("1.101", 2, 5), Err(Excess::Scale(3)));
         assert_eq!(of("1e-5", 2, 5), Err(Excess::Scale(5)));
         assert_eq!(of("1000", 2, 5), Err(Excess::Precision(6)));
         assert_eq!(of("99999.99", 2, 7).map(|bytes| bytes.len()), Ok(4));
         assert_eq!(of("1e200000", 0, 100), Err(Excess::Precision(200_001)));
-        for text in ["NaN", "Infinity", "1e200001", "1e-200001", "+1", "1,5", " 1"] {
+        for text in ["NaN", "Infinity", "1e200001", "1e-200001", "1e+-5", "1e++5", "1e", "+1", "1,5", " 1"] {
             assert_eq!(Decimal::of(text), None, "{text}");
         }
     }

@@ -204,7 +204,8 @@ impl Registry {
         match reply.status {
             404 if refusal.is_missing() => failure::missing(&question.subject, said),
             300..=399 | 401 | 403 | 407 => failure::denied(&self.config.url, &answered),
-            400 | 409 | 413 | 422 => failure::rejected(&question.subject, said),
+            // Proxies answer by these, too, of whatever is asked: a registry has a code of its own.
+            400 | 409 | 413 | 422 if refusal.error_code != 0 => failure::rejected(&question.subject, said),
             _ => failure::unavailable(&self.config.url, &answered, reply.retry_after),
         }
     }

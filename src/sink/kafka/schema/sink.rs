@@ -1,7 +1,7 @@
 //! Where a sink's rows meet their schemas.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::{Encoder, MISMATCH, OF_SCHEMAS, SchemaFacts, SchemaFormat};
 use crate::message::Message;
@@ -28,11 +28,9 @@ impl KafkaSink {
             Err(failure) if failure.code == MISMATCH => {
                 let topic = self.layout.topic_of(message)?;
                 let renewed = encoder.renew(&self.cluster.registries, &topic, since).await;
-                if renewed.map_err(|failure| self.of_row(encoder, failure))? {
-                    self.layout.record(&self.relay, self.limit, mark, message)
-                } else {
-                    Err(failure)
-                }
+                renewed.map_err(|failure| self.of_row(encoder, failure))?;
+                // In any case: another publication may have replaced the schema that it was held against.
+                self.layout.record(&self.relay, self.limit, mark, message)
             }
             made => made,
         }
@@ -48,6 +46,19 @@ impl KafkaSink {
         let Ok(topic) = self.layout.topic_of(message) else { return Ok(()) };
         let prepared = encoder.prepare(&self.cluster.registries, &topic).await;
         prepared.map_err(|failure| self.of_row(encoder, failure))
+    }
+
+    /// The same, waiting no longer than that.
+    ///
+    /// # Errors
+    /// As above, or that there was no answer in time.
+    pub(in crate::sink::kafka) async fn have_schema_within(
+        &self,
+        message: &Message<'_>,
+        patience: Duration,
+    ) -> Result<(), Failure> {
+        let Some(encoder) = self.layout.encoder() else { return Ok(()) };
+        tokio::time::timeout(patience, self.have_schema(message)).await.unwrap_or_else(|_| Err(encoder.late()))
     }
 
     /// The same, ahead of the first message, where all go to one topic.

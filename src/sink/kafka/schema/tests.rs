@@ -50,7 +50,7 @@ impl Stage {
         self.0.prepare(&self.1, "t").await
     }
 
-    async fn renew(&self, since: Instant) -> Result<bool, Failure> {
+    async fn renew(&self, since: Instant) -> Result<(), Failure> {
         self.0.renew(&self.1, "t", since).await
     }
 
@@ -108,7 +108,7 @@ async fn later_schema_is_taken_when_it_is_time_and_a_fixed_version_never_changes
     let fixed = Stage::new(&SchemaFormat { wanted: WantedSchema::Version(1), ..fixed });
     fixed.prepare().await.expect("given");
     fixed.prepare().await.expect("known");
-    assert!(!fixed.renew(Instant::now()).await.expect("known"));
+    fixed.renew(Instant::now()).await.expect("known");
     assert_eq!(server.asked(), 1);
 }
 
@@ -127,12 +127,12 @@ async fn row_that_does_not_fit_is_judged_by_the_schema_that_the_registry_has_now
     );
     assert_eq!(server.asked(), 1);
     let begun = Instant::now();
-    assert!(!stage.renew(begun).await.expect("the same"));
+    stage.renew(begun).await.expect("the same");
     // The next row of the same batch.
-    assert!(!stage.renew(begun).await.expect("known"));
+    stage.renew(begun).await.expect("known");
     assert_eq!(server.asked(), 2, "an answer that is no older than the batch counts");
     server.latest("t-value", 2, V2);
-    assert!(stage.renew(Instant::now()).await.expect("a later one"));
+    stage.renew(Instant::now()).await.expect("a later one");
     assert_eq!(stage.encode(row).expect("fits"), [0, 0, 0, 0, 2, 2, 2, b'x']);
     // One that nothing can be written by is no reason to refuse the row.
     server.latest("t-value", 3, "{\"type\":\"record\"");
@@ -160,6 +160,8 @@ async fn each_answer_of_the_registry_has_its_consequence() {
         (302, String::new(), Class::Fatal, "schema_registry_refused"),
         (409, refusal(409), Class::Fatal, "schema_refused"),
         (422, refusal(42_201), Class::Fatal, "schema_refused"),
+        (400, "<html>".to_owned(), Class::Retry, "schema_registry_unavailable"),
+        (413, String::new(), Class::Retry, "schema_registry_unavailable"),
         (408, String::new(), Class::Retry, "schema_registry_unavailable"),
         (429, String::new(), Class::Retry, "schema_registry_unavailable"),
         (500, refusal(50_001), Class::Retry, "schema_registry_unavailable"),
@@ -199,6 +201,27 @@ async fn registry_that_hangs_is_given_up_in_time() {
     let failure = stage.prepare().await.expect_err("no answer");
     assert_eq!((failure.class, failure.code.as_str()), (Class::Retry, "schema_registry_unavailable"));
     assert!(begun.elapsed() < LONG, "{:?}", begun.elapsed());
+}
+
+#[tokio::test]
+async fn registry_that_has_just_given_no_answer_is_not_asked_for_each_row() {
+    let server = Server::start().await;
+    server.answer("GET /api/subjects/t-value/versions/latest", 503, "");
+    let stage = Stage::new(&format(registry(&server.url)));
+    let begun = Instant::now();
+    for _ in 0..3 {
+        let failure = stage.prepare().await.expect_err("away");
+        assert_eq!((failure.class, failure.code.as_str()), (Class::Retry, "schema_registry_unavailable"));
+    }
+    let asked = server.asked();
+    assert!(asked == 1 || begun.elapsed() >= Duration::from_secs(1), "{asked}");
+    server.latest("t-value", 1, V1);
+    let is_given = async {
+        while stage.prepare().await.is_err() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(LONG, is_given).await.expect("it is asked again");
 }
 
 fn file(folder: &Path, name: &str, text: &str) -> PathBuf {

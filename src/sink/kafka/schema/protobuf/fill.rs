@@ -33,16 +33,22 @@ impl Filler {
         }
         let members = json.members().ok_or_else(|| wanted("an object", json))?;
         let mut message = DynamicMessage::new(of.clone());
-        for (name, value) in members {
-            let field = of.get_field_by_name(&name).or_else(|| of.get_field_by_json_name(&name));
+        let mut filled: HashMap<u32, &str> = HashMap::with_capacity(members.len());
+        for (name, value) in &members {
+            let name: &str = name;
+            let field = of.get_field_by_name(name).or_else(|| of.get_field_by_json_name(name));
             match field {
                 Some(field) => {
-                    self.set(&mut message, &field, value, depth).map_err(|misfit| misfit.in_field(&name))?;
+                    if let Some(other) = filled.insert(field.number(), name).filter(|other| *other != name) {
+                        let what = format!("the row has {other}, too, which is the same field of the schema");
+                        return Err(Misfit::new(what).in_field(name));
+                    }
+                    self.set(&mut message, &field, *value, depth).map_err(|misfit| misfit.in_field(name))?;
                 }
                 None if self.ignores_unknown => {}
                 None => {
                     let what = format!("message {} of the schema has no such field", of.full_name());
-                    return Err(Misfit::new(what).in_field(&name));
+                    return Err(Misfit::new(what).in_field(name));
                 }
             }
         }
@@ -92,13 +98,16 @@ impl Filler {
         let kind = field.kind();
         let entry = kind.as_message().ok_or_else(|| Misfit::new("the schema's map has no entry"))?;
         let (key, of) = (entry.map_entry_key_field().kind(), entry.map_entry_value_field().kind());
-        let mut map = HashMap::with_capacity(members.len());
-        for (name, value) in members {
-            let made = map_key(&key, &name).and_then(|key| Ok((key, self.value(&of, value, depth)?)));
-            let (key, value) = made.map_err(|misfit| misfit.in_field(&name))?;
-            map.insert(key, value);
+        let mut map: HashMap<MapKey, (&str, Value)> = HashMap::with_capacity(members.len());
+        for (name, value) in &members {
+            let name: &str = name;
+            let made = map_key(&key, name).and_then(|key| Ok((key, self.value(&of, *value, depth)?)));
+            let (key, value) = made.map_err(|misfit| misfit.in_field(name))?;
+            if map.insert(key, (name, value)).is_some_and(|(other, _)| other != name) {
+                return Err(Misfit::new("the row has this key under another name, too").in_field(name));
+            }
         }
-        Ok(Value::Map(map))
+        Ok(Value::Map(map.into_iter().map(|(key, (_, value))| (key, value)).collect()))
     }
 
     /// One value.

@@ -137,6 +137,11 @@ fn wrappers_structs_lists_and_maps_hold_what_the_row_has() {
     let map = [(prost_reflect::MapKey::I32(-1), Value::Bool(true))].into();
     assert_eq!(read("map<int32, bool>", "{\"-1\":true}"), Value::Map(map));
     refused("map<int32, bool>", "{\"a\":true}");
+    let said = refused("map<int32, bool>", "{\"1\":true,\"01\":false}");
+    assert_eq!(said, "field f.01: the row has this key under another name, too");
+    // A name that comes twice is one name, of which the last value counts.
+    let map = [(prost_reflect::MapKey::I32(1), Value::Bool(false))].into();
+    assert_eq!(read("map<int32, bool>", "{\"1\":true,\"1\":false}"), Value::Map(map));
 }
 
 const BOOKING: &str = "syntax = \"proto3\"; package org.example;
@@ -182,6 +187,10 @@ fn misfits_name_their_field() {
             "field place.zip: message org.example.Booking.Place of the schema has no such field",
         ),
         ("{\"card\":\"a\",\"cash\":true}", "field cash: the row has card, too, of which the schema takes one"),
+        (
+            "{\"customer_name\":\"a\",\"customerName\":\"a\"}",
+            "field customerName: the row has customer_name, too, which is the same field of the schema",
+        ),
         ("{\"labels\":{\"a\":null}}", "field labels.a: a text is needed, the row has null"),
         ("[]", "an object is needed, the row has a list"),
         ("{", "the payload is no JSON"),
