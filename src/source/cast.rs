@@ -1,7 +1,7 @@
 //! Casts that are called when a column is read: functions of the owner of its type, with the rights of the relay's role.
 //!
 //! Promise: a column whose type has such a cast is not read, unless a superuser owns the function, or the relay's role itself, or the owner
-//! of the schema's tables. Pure, but for [`read`].
+//! of the schema's tables. Pure, but for `read`.
 
 use super::TableName;
 use super::finding::{Finding, Level};
