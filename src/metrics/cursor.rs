@@ -218,7 +218,7 @@ impl CursorMetrics {
         self.rate_limited.increment(after - before);
     }
 
-    /// Sets when the position last moved, whoever moved it.
+    /// Sets when the position last moved, by any replica or command.
     pub fn set_last_advance(&self, at: Timestamp) {
         self.last_advance.set_instant(at);
     }

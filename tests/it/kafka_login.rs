@@ -164,7 +164,9 @@ impl Scene {
 
     /// Books rows until the relay has the failure `code`, and is not halted by it.
     async fn book_until(&self, code: &str, process: &Process) -> serde_json::Value {
+        let end = Instant::now() + PATIENCE * 6;
         loop {
+            assert!(Instant::now() < end, "{code} has not come: {}", process.log());
             self.book().await;
             tokio::time::sleep(Duration::from_millis(50)).await;
             let error = standing(&self.owner, "k").await.map(|(_, _, _, error)| error);
@@ -205,6 +207,7 @@ impl Scene {
         eventually(PATIENCE, async || !ids(&servers, "t").await.is_empty()).await;
         let (begun, connected) = (Instant::now(), self.connections());
         while !done() || begun.elapsed() < Duration::from_secs(28) {
+            assert!(begun.elapsed() < PATIENCE * 12, "too few tokens were taken");
             self.book().await;
             tokio::time::sleep(Duration::from_millis(50)).await;
         }

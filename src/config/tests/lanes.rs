@@ -56,7 +56,7 @@ fn lane_of_a_job_is_the_named_column_or_whom_it_goes_to() {
     assert_eq!(pending.lanes.as_ref().and_then(|lanes| lanes.column.as_deref()), Some("customer"));
 }
 
-/// A position keeps the order of a stream, whoever has lanes; only where no row may be sent twice one without them must not come between.
+/// A position keeps the order of a stream, whichever replica has lanes; only where no row may be sent twice one without them must not come between.
 #[test]
 fn streams_with_and_without_lanes_wait_for_each_other_under_at_most_once_alone() {
     let of = |guarantee: &str, turn: &str| {

@@ -8,7 +8,7 @@ use crate::database::Error;
 const RETURNS: i32 = 5;
 
 impl Pass<'_> {
-    /// Makes days ahead, also where nothing is pruned, and drops those that nobody needs.
+    /// Makes days ahead, also where nothing is pruned, and drops those that are not needed.
     pub(super) async fn messages(&self) -> Result<(), Error> {
         let table = messages::table(&self.session).await?;
         if table.partitioned {

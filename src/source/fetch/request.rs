@@ -77,7 +77,7 @@ pub struct Request<'a> {
     pub sweep: Option<SweepRequest<'a>>,
     /// Below which instant.
     pub horizon: Timestamp,
-    /// The relations that the cursor has known so far; `None` for a new cursor, and for rows read ahead: whoever takes
+    /// The relations that the cursor has known so far; `None` for a new cursor, and for rows read ahead: the turn that takes
     /// them sees to it that the cursor has known these partitions, and no other.
     pub known: Option<&'a BTreeSet<u32>>,
     /// The table's oid that the cursor has known so far.

@@ -52,7 +52,7 @@ pub(super) async fn play(options: &Options, scene: &mut Scene, view: &mut View) 
     Ok(verdict)
 }
 
-/// What came of a relay, in order.
+/// What a relay has sent, in order.
 fn arrivals(received: &[Received], relay: &str) -> Vec<Arrival> {
     let of_relay = received.iter().filter(|one| one.request.path.trim_start_matches('/') == relay);
     let arrival = |one: &Received| Arrival {

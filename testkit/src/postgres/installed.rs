@@ -64,7 +64,7 @@ pub fn binaries() -> anyhow::Result<PathBuf> {
     })
 }
 
-/// Whom to run as: nobody else, unless this process is root.
+/// Whom to run as: as this process is, unless that is root.
 pub(super) fn unprivileged() -> anyhow::Result<Option<User>> {
     if !rustix::process::geteuid().is_root() {
         return Ok(None);

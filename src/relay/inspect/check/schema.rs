@@ -10,13 +10,14 @@ use crate::source::finding::{Finding, Level};
 use crate::source::shape::Shape;
 
 /// Codes of a registry that gives no schema, and of the log-in there.
-const CODES: [&str; 10] = [
+const CODES: [&str; 11] = [
     "schema_registry_unavailable",
     "schema_registry_refused",
     "schema_missing",
     "schema_refused",
     "schema_unusable",
     "schema_file_unreadable",
+    "token_ended",
     "token_refused",
     "token_unavailable",
     "secret_unreadable",

@@ -66,7 +66,7 @@ impl Handover<'_> {
         Ok(())
     }
 
-    /// Waits until nobody can commit a row before this instant any more.
+    /// Waits until no transaction can commit a row before this instant any more.
     async fn safe(&self, holder: &Session, begins: Option<Timestamp>) -> anyhow::Result<()> {
         let Some(begins) = begins else { return Ok(()) };
         loop {
