@@ -211,7 +211,9 @@ async fn the_demo_of_schedules_survives_kills_and_seconds_without_a_replica_and_
         assert_eq!(all[none], 0, "{none}: {stdout}");
     }
     let red = &verdict["tenants"]["red"];
-    assert!(count(red, "failed") > 0 && count(red, "skipped") > 0, "its endpoint hung: {stdout}");
+    // The call that hangs fails in its time, but where a killed replica had it: then it is taken up again, and may meet the end.
+    let ended = count(red, "failed") > 0 || verdict["takeover_ms"].as_u64() > Some(0);
+    assert!(ended && count(red, "skipped") > 0, "its endpoint hung: {stdout}");
     assert_eq!(verdict["missed"], serde_json::json!({"all": 3, "latest": 1, "none": 0}));
     assert!(verdict["problem"].as_str().unwrap().starts_with("never: "), "{stdout}");
     let latency = &verdict["latency_ms"];
