@@ -41,8 +41,8 @@ async fn a_seek_shows_the_rows_first_does_nothing_unasked_and_moves_a_running_re
     eventually(PATIENCE, || async { printed(&process, "s").len() == 13 }).await;
     let (_, log) = ends(1, &text, &["cursor", "seek", "s", "--after-id", "77", "--yes"]).await;
     assert!(log.contains("public.bookings has no row with the id 77"), "{log}");
-    let (_, log) = ends(2, &text, &["cursor", "seek", "nobody", "--beginning", "--yes"]).await;
-    assert_eq!(log, "error: no relay nobody is configured; configured are: s\n");
+    let (_, log) = ends(2, &text, &["cursor", "seek", "nosuch", "--beginning", "--yes"]).await;
+    assert_eq!(log, "error: no relay nosuch is configured; configured are: s\n");
 }
 
 // Guarantee: commands.seek

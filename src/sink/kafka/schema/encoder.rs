@@ -142,8 +142,9 @@ impl Encoder {
             None => {
                 let question = Question { subject: NO_SUBJECT.to_owned(), which: Which::Latest };
                 let asked = registry.ask(&question).await.map(drop);
-                let is_answer = |failure: &Failure| failure.code == "schema_missing";
-                return asked.or_else(|failure| if is_answer(&failure) { Ok(()) } else { Err(failure) }).map(|()| None);
+                return asked
+                    .or_else(|failure| if failure::is_missing(&failure) { Ok(()) } else { Err(failure) })
+                    .map(|()| None);
             }
         };
         let question = self.question(topic)?;
@@ -152,7 +153,7 @@ impl Encoder {
             Which::Register(kind, text) => {
                 let same = Question { subject: subject.clone(), which: Which::Same(kind, Arc::clone(&text)) };
                 match registry.ask(&same).await {
-                    Err(failure) if failure.code == "schema_missing" => {
+                    Err(failure) if failure::is_missing(&failure) => {
                         registry.would_take(&question).await?;
                         let kind = kind.in_registry().to_owned();
                         let given =

@@ -41,6 +41,11 @@ pub(super) fn missing(subject: &str, said: &str) -> Failure {
     Failure::of(Class::Fatal, "schema_missing", message, hint).about(Subject::Elsewhere)
 }
 
+/// Whether a registry has said that there is no such schema.
+pub(super) fn is_missing(failure: &Failure) -> bool {
+    failure.code == "schema_missing"
+}
+
 /// The registry does not take the schema.
 pub(super) fn rejected(subject: &str, said: &str) -> Failure {
     let message = format!("The schema registry does not take the schema for subject {subject}: {}", words(said));

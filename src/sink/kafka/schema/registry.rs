@@ -115,7 +115,7 @@ impl Registry {
             Ok(Compatibility { messages, .. }) => {
                 Err(failure::rejected(&question.subject, &format!("it is not compatible. {}", messages.join("; "))))
             }
-            Err(failure) if failure.code == "schema_missing" => Ok(()),
+            Err(failure) if failure::is_missing(&failure) => Ok(()),
             Err(failure) => Err(failure),
         }
     }
