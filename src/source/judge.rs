@@ -13,7 +13,7 @@ use super::cast::{self, Use};
 use super::certainty::Certainty;
 use super::filter;
 use super::finding::{Finding, Level};
-use super::table::{Column, Table};
+use super::table::Table;
 use super::{Rule, Stream};
 use crate::database::quote_ident;
 
@@ -52,9 +52,11 @@ pub fn judge(table: &Table, config: &Stream) -> Verdict {
     access(table, config, &mut findings);
     columns::judge(table, config, &mut findings);
     for (column, condition) in &config.filter {
-        let Some(Column { base, .. }) = table.column(column) else { continue };
-        let values = condition.values.iter();
-        findings.extend(values.filter_map(|value| filter::judge(&config.table, (column, base), value)));
+        let Some(found) = table.column(column) else { continue };
+        for value in &condition.values {
+            findings.extend(filter::judge(&config.table, (column, &found.base), value));
+            findings.extend(filter::no_label(&config.table, found, value));
+        }
     }
     let compared = config.filter.keys().map(|column| (column, Use::Compared));
     findings.extend(cast::of_columns(&config.table, &table.casts, compared));

@@ -15,8 +15,10 @@ mod catalogue;
 mod due;
 mod judge;
 mod key;
+mod labels;
 mod lanes;
 mod marks;
+mod nullable;
 mod redrive;
 mod sql;
 

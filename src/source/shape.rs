@@ -62,6 +62,8 @@ pub struct Shape {
     pub bytea_columns: BTreeSet<String>,
     /// Columns of the database's own types, whose text their output functions make.
     pub own_columns: BTreeSet<String>,
+    /// Columns of enums, and the oid of the enum of each.
+    pub enums: BTreeMap<String, u32>,
     /// Casts of its columns' types whose functions no superuser owns.
     pub casts: Vec<Cast>,
     /// The number of the column `txid` by which late rows are found; none where they are not.
@@ -112,7 +114,7 @@ impl Shape {
     pub fn reads(&self) -> String {
         let Stream { created_at, id, .. } = &self.config;
         let shard = self.shard.as_ref().map(|shard| format!(" {} {}/{}", shard.key, shard.number, shard.of));
-        let (shard, matches) = (shard.unwrap_or_default(), self.and_matches());
+        let (shard, matches) = (shard.unwrap_or_default(), self.and_counts());
         format!("{} {created_at} {id}{shard} {}{matches}", self.root, self.order)
     }
 

@@ -241,6 +241,7 @@ impl Table {
             id_type: IdType::named(type_of(&config.id)).unwrap_or(IdType::Text),
             bytea_columns: self.columns.iter().filter(|c| c.type_name == "bytea").map(|c| c.name.clone()).collect(),
             own_columns: self.columns.iter().filter(|column| column.own).map(|column| column.name.clone()).collect(),
+            enums: self.columns.iter().filter_map(|column| Some((column.name.clone(), column.enum_oid?))).collect(),
             columns: self.columns.iter().map(|column| (column.name.clone(), column.column_type())).collect(),
             column_numbers: self.columns.iter().map(|column| (column.name.clone(), column.number)).collect(),
             casts: self.casts.clone(),

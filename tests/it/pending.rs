@@ -11,6 +11,7 @@ use crate::support::{Database, PATIENCE, Process, database, eventually, outbox_r
 mod attacks;
 mod due_again;
 mod large;
+mod nulls;
 mod outcomes;
 mod policies;
 mod redrives;

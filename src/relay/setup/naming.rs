@@ -12,13 +12,29 @@ use crate::source;
 pub(in crate::relay) fn hint(relay: &Config, said: &str, otherwise: &str) -> String {
     let keys = keys(named(relay), said);
     if keys.is_empty() {
-        return otherwise.to_owned();
+        return value(relay, said).unwrap_or_else(|| otherwise.to_owned());
     }
     format!(
         "Correct {} of relay {}, or add the column or grant SELECT on it to the relay's role.",
         keys.join(", "),
         relay.name
     )
+}
+
+/// What to do about a constant that is no value of its column's type (class 22): only `where` has constants.
+fn value(relay: &Config, said: &str) -> Option<String> {
+    let (kind, has_constants) = match &relay.source {
+        source::Config::Stream(stream) => ("stream", !stream.filter.is_empty()),
+        source::Config::Pending(pending) => ("pending", !pending.filter.is_empty()),
+        source::Config::Requests(_) | source::Config::Schedule(_) => return None,
+    };
+    (has_constants && said.contains("(22")).then(|| {
+        format!(
+            "Correct relay.source.{kind}.where of relay {}: its column cannot have this value. If an enum has lost it, give it \
+             back.",
+            relay.name
+        )
+    })
 }
 
 /// Those whose column the server's message names; the server's own hint names others that there are.
@@ -40,6 +56,10 @@ fn named(relay: &Config) -> Vec<(String, String)> {
         at("due", &pending.due);
         pending.sent.iter().for_each(|column| at("sent", column));
         pending.filter.keys().for_each(|column| at("where", column));
+    }
+    if let source::Config::Stream(stream) = &relay.source {
+        let wheres = stream.filter.keys().map(|column| ("relay.source.stream.where".to_owned(), column.clone()));
+        named.extend(wheres);
     }
     let found = match &relay.sink {
         sink::Config::Kafka(kafka) => {

@@ -104,6 +104,9 @@ pub(super) async fn named(
     error: FetchError,
 ) -> FetchError {
     let FetchError::Database(cause) = &error else { return error };
+    if cause.state() == Some(&SqlState::INVALID_TEXT_REPRESENTATION) && has_lost_label(reader, request).await {
+        return FetchError::FamilyChanged;
+    }
     let after = last.or(request.after);
     let found = if cause.is_not_utf8() {
         find(reader, request, after).await
@@ -116,6 +119,16 @@ pub(super) async fn named(
         Ok(Some(row)) => FetchError::Unreadable(row),
         Ok(None) | Err(_) => error,
     }
+}
+
+/// Whether an enum has lost a label that `where` names, or has gone: the catalog tells, when it is read again.
+async fn has_lost_label(reader: &Loan, request: &Request<'_>) -> bool {
+    let Some(labels) = request.shape.labels_sql() else { return false };
+    if reader.batch_execute("ROLLBACK").await.is_err() {
+        return false;
+    }
+    let looked = reader.batch_execute(&labels).await;
+    looked.is_err_and(|error| error.code() == Some(&SqlState::INVALID_TEXT_REPRESENTATION))
 }
 
 /// Begins again as the reading did. To pass the row is to pass all that lies before it, so the table must be locked and whole,

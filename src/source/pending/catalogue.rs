@@ -1,5 +1,7 @@
 //! What the catalog says of a table or view of due work.
 
+use std::collections::BTreeMap;
+
 use super::Pending;
 use crate::database::{Error, Session};
 use crate::source::cast::{self, Cast};
@@ -25,6 +27,8 @@ pub struct PendingTable {
     pub may_claim: bool,
     /// Row security binds the role: rows would be left out.
     pub row_security: bool,
+    /// Tables inherit from it, and are no partitions: no index spans them.
+    pub has_children: bool,
     /// The columns.
     pub columns: Vec<Column>,
     /// Casts of their types whose functions no superuser owns.
@@ -48,12 +52,23 @@ pub struct Column {
     pub type_name: String,
     /// The same without modifier, and of a domain the type behind it.
     pub base: String,
-    /// It cannot be NULL.
+    /// It cannot be NULL, in none of the relations that the rows stand in.
     pub not_null: bool,
     /// Its type is not built in: a cast of it may be created.
     pub is_apart: bool,
     /// Its type is one of the database's own, whose text its output function makes unless a cast is created.
     pub own: bool,
+    /// The enum that it is of, also by a domain.
+    pub of_enum: Option<Enum>,
+}
+
+/// An enum.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Enum {
+    /// Its oid.
+    pub oid: u32,
+    /// Its labels, and the version of each in the catalog: another one once a label was renamed.
+    pub labels: BTreeMap<String, String>,
 }
 
 /// An index that begins with the due column.
@@ -90,17 +105,6 @@ pub async fn inspect(session: &Session, config: &Pending) -> Result<Option<Pendi
         return Ok(None);
     };
     let oid: u32 = row.try_get(0)?;
-    let column = |row: &tokio_postgres::Row| {
-        Ok(Column {
-            name: row.try_get(0)?,
-            type_name: row.try_get(1)?,
-            base: row.try_get(2)?,
-            not_null: row.try_get(3)?,
-            is_apart: row.try_get(4)?,
-            own: row.try_get(5)?,
-        })
-    };
-    let columns = session.query(include_str!("../sql/pending_columns.sql"), &[&oid]).await?;
     let mut table = PendingTable {
         oid,
         kind: row.try_get(1)?,
@@ -111,7 +115,8 @@ pub async fn inspect(session: &Session, config: &Pending) -> Result<Option<Pendi
         may_mark: row.try_get(6)?,
         row_security: row.try_get(7)?,
         may_claim: row.try_get::<_, Option<bool>>(8)?.unwrap_or(false),
-        columns: columns.iter().map(column).collect::<Result<_, tokio_postgres::Error>>()?,
+        has_children: row.try_get(9)?,
+        columns: columns(session, oid).await?,
         casts: cast::read(session, oid).await?,
         ..PendingTable::default()
     };
@@ -134,4 +139,26 @@ pub async fn inspect(session: &Session, config: &Pending) -> Result<Option<Pendi
         table.zone_known = Some(session.query_one(known, &[zone]).await?.try_get(0)?);
     }
     Ok(Some(table))
+}
+
+/// The columns of the table of this oid; none when it is gone.
+///
+/// # Errors
+/// The database's.
+pub(super) async fn columns(session: &Session, oid: u32) -> Result<Vec<Column>, Error> {
+    let column = |row: &tokio_postgres::Row| {
+        let (labels, versions): (Vec<String>, Vec<String>) = (row.try_get(7)?, row.try_get(8)?);
+        let of_enum: Option<u32> = row.try_get(6)?;
+        Ok(Column {
+            name: row.try_get(0)?,
+            type_name: row.try_get(1)?,
+            base: row.try_get(2)?,
+            not_null: row.try_get(3)?,
+            is_apart: row.try_get(4)?,
+            own: row.try_get(5)?,
+            of_enum: of_enum.map(|oid| Enum { oid, labels: labels.into_iter().zip(versions).collect() }),
+        })
+    };
+    let rows = session.query(include_str!("../sql/pending_columns.sql"), &[&oid]).await?;
+    Ok(rows.iter().map(column).collect::<Result<_, tokio_postgres::Error>>()?)
 }

@@ -10,6 +10,8 @@ use std::time::Duration;
 use super::Pending;
 use super::bounded::Most;
 use super::catalogue::PendingTable;
+use super::labels::{self, Label};
+use super::nullable;
 use crate::database::{quote_ident, quote_literal};
 use crate::source::cast::{self, Cast};
 
@@ -35,6 +37,10 @@ pub struct Due {
     pub(super) casts: Vec<Cast>,
     /// Some column's type may get such a cast.
     pub(super) may_get_casts: bool,
+    /// Columns of the key and of the mark that may be NULL.
+    pub(super) nullable: BTreeSet<String>,
+    /// The labels of `where`, by column.
+    pub(super) labels: BTreeMap<String, Label>,
     /// Its columns' types, for their length.
     pub(super) types: BTreeMap<String, String>,
     /// How much a claim reads.
@@ -105,6 +111,8 @@ impl Due {
             bytea_columns: of_type("bytea").collect(),
             own_columns: table.columns.iter().filter(|column| column.own).map(|column| column.name.clone()).collect(),
             casts: table.casts.clone(),
+            nullable: nullable::of(&table.columns, config),
+            labels: labels::of(&table.columns, config),
             may_get_casts: table.columns.iter().any(|column| column.is_apart),
             traceparent: of_type("text").any(|name| name == "traceparent"),
             types: table.columns.iter().map(|column| (column.name.clone(), column.base.clone())).collect(),
@@ -166,16 +174,6 @@ impl Due {
                 self.instant("t")
             ),
         }
-    }
-
-    /// The row's columns equal the configured constants, and its key has no NULL.
-    pub(super) fn fits(&self) -> String {
-        let constants = self.config.filter.iter();
-        let mut conditions: Vec<String> = constants
-            .map(|(column, value)| format!(" AND t.{} = {}", quote_ident(column), quote_literal(value)))
-            .collect();
-        conditions.extend(self.config.key.iter().map(|column| format!(" AND t.{} IS NOT NULL", quote_ident(column))));
-        conditions.concat()
     }
 
     /// The row is not marked as sent; `relay` is the relay's name, as SQL.

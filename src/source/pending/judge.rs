@@ -32,8 +32,10 @@ pub fn judge(table: Option<&PendingTable>, config: &Pending) -> Vec<Finding> {
         }
     }
     for (column, value) in &config.filter {
-        let base = table.column(column).map(|column| column.base.as_str());
-        findings.extend(base.and_then(|base| filter::judge(&config.table, (column, base), value)));
+        let Some(Column { base, of_enum, .. }) = table.column(column) else { continue };
+        findings.extend(filter::judge(&config.table, (column, base), value));
+        let Some(of) = of_enum else { continue };
+        findings.extend(filter::missing_label(&config.table, (column, base), of.labels.keys(), ("pending", value)));
     }
     findings.extend(cast::of_columns(&config.table, &table.casts, uses(config)));
     lane(table, config, &mut findings);
@@ -198,6 +200,12 @@ fn key(table: &PendingTable, config: &Pending, findings: &mut Vec<Finding>) {
         let quoted: Vec<_> = config.key.iter().map(|column| quote_ident(column)).collect();
         let sql = format!("CREATE UNIQUE INDEX CONCURRENTLY ON {} ({});", config.table.quoted(), quoted.join(", "));
         findings.push(error("key_not_unique", message).sql(sql));
+    }
+    if table.has_children {
+        let message = format!("tables inherit from {}: no index keeps ({list}) unique across them", config.table);
+        findings.push(Finding::new(Level::Warn, "key_unproven", message).setting(
+            "Make sure that it is: of rows with the same key that are due at once, only the oldest is sent, and all are marked.",
+        ));
     }
 }
 

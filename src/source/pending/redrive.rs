@@ -29,7 +29,7 @@ impl Due {
             named = self.named("t", |n| format!("{alias}.key[{}]", n + 1)),
             instant = self.instant("t"),
             unsent = self.unsent("t", "$1::text"),
-            fits = self.fits(),
+            fits = self.fits_by_key(),
         )
     }
 

@@ -181,7 +181,7 @@ impl Due {
             again = self.taken_again(chosen, most),
             instant = self.instant("t"),
             due = self.is_due("$3::timestamptz"),
-            fits = self.fits(),
+            fits = self.fits_by_key(),
             values = self.values(fields),
             table = self.table(),
             named = self.named("t", |n| format!("took.key[{}]", n + 1)),

@@ -41,7 +41,7 @@ impl Shape {
             self.config.table.quoted(),
             self.below("<=", 1),
             self.beyond(after, 2),
-            self.and_matches(),
+            self.and_counts(),
             self.sorted(""),
         )
     }
@@ -54,7 +54,7 @@ impl Shape {
             self.config.table.quoted(),
             self.below("<=", 1),
             self.beyond(after, 3),
-            self.and_matches(),
+            self.and_counts(),
             self.sorted(""),
         )
     }

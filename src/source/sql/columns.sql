@@ -23,10 +23,19 @@ SELECT a.attname::text,
        -- Its text is what its output function makes, unless a cast is created.
        b.oid >= 16384 AND (b.typtype IN ('e', 'c', 'r', 'm') OR b.typcategory = 'A' AND b.typelem <> 0)
          AND NOT EXISTS (SELECT FROM pg_catalog.pg_cast AS c
-                         WHERE c.castsource = b.oid AND c.casttarget = 'text'::regtype AND c.castmethod = 'f')
+                         WHERE c.castsource = b.oid AND c.casttarget = 'text'::regtype AND c.castmethod = 'f'),
+       e.oid,
+       ARRAY(SELECT l.enumlabel::text FROM pg_catalog.pg_enum AS l WHERE l.enumtypid = e.oid)
 FROM pg_catalog.pg_attribute AS a
 JOIN pg_catalog.pg_type AS t ON t.oid = a.atttypid
 JOIN pg_catalog.pg_type AS b ON b.oid = CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE t.oid END
+LEFT JOIN pg_catalog.pg_type AS e ON e.typtype = 'e' AND e.oid = CASE b.typtype WHEN 'e' THEN b.oid WHEN 'd' THEN (
+    WITH RECURSIVE below AS (
+        SELECT b.typbasetype AS type
+        UNION
+        SELECT d.typbasetype FROM below AS o JOIN pg_catalog.pg_type AS d ON d.oid = o.type WHERE d.typtype = 'd'
+    )
+    SELECT o.type FROM below AS o JOIN pg_catalog.pg_type AS d ON d.oid = o.type WHERE d.typtype <> 'd') END
 LEFT JOIN pg_catalog.pg_attrdef AS f ON f.adrelid = a.attrelid AND f.adnum = a.attnum
 WHERE a.attrelid = (SELECT $1::oid) AND a.attnum > 0 AND NOT a.attisdropped
 ORDER BY a.attnum

@@ -12,7 +12,8 @@ SELECT c.oid,
        (SELECT pg_catalog.bool_and(pg_catalog.has_table_privilege(o.oid, p.privilege))
         FROM pg_catalog.pg_class AS o
         CROSS JOIN pg_catalog.unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) AS p (privilege)
-        WHERE o.relnamespace = 'outbox'::regnamespace AND o.relname IN ('claim', 'sent') AND o.relkind = 'r')
+        WHERE o.relnamespace = 'outbox'::regnamespace AND o.relname IN ('claim', 'sent') AND o.relkind = 'r'),
+       c.relkind = 'r' AND EXISTS (SELECT FROM pg_catalog.pg_inherits AS i WHERE i.inhparent = c.oid)
 FROM pg_catalog.pg_class AS c
 JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
 WHERE n.nspname = $1::text AND c.relname = $2::text AND c.relkind IN ('r', 'p', 'v', 'm', 'f')

@@ -31,6 +31,10 @@ pub struct Column {
     pub default: Option<String>,
     /// Its type is one of the database's own, whose text its output function makes unless a cast is created.
     pub own: bool,
+    /// The oid of its enum, where its type is one or a domain over one.
+    pub enum_oid: Option<u32>,
+    /// The labels of that enum.
+    pub labels: Vec<String>,
 }
 
 impl Column {
@@ -71,6 +75,8 @@ pub(super) async fn columns(session: &Session, table: &Table) -> Result<Vec<Colu
                 readable: row.try_get(4)?,
                 default: row.try_get(5)?,
                 own: row.try_get(12)?,
+                enum_oid: row.try_get(13)?,
+                labels: row.try_get(14)?,
             })
         })
         .collect()
