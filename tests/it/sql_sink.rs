@@ -4,6 +4,7 @@
 mod leak;
 mod page;
 mod poison;
+mod policies;
 mod refused;
 mod retry;
 mod types;

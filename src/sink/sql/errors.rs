@@ -61,6 +61,12 @@ const TABLE: &[Meaning] = &[
                yet used, a replica identity. Set that right, or correct the statement.",
     },
     Meaning {
+        states: &["25006"],
+        class: Class::Retry,
+        hint: "The transaction is read-only. Either a function or a trigger has made it so (transaction_read_only): take that \
+               out. Or the server has become a standby: the relay retries by itself.",
+    },
+    Meaning {
         states: &["57", "25", "08", "53", "58", "72", "XX", "F0"],
         class: Class::Retry,
         hint: "The server ended the statement: restart, failover, time limit or lack of resources; the relay retries by \
@@ -80,6 +86,14 @@ const UNLISTED: Meaning = Meaning {
     hint: "A function, a trigger or an extension raised this for the row: fix the row, or what raised it.",
 };
 
+/// What row security refuses (a 42501 of this routine): the relay's sessions have it off, so that a policy hides no row from them.
+const ROW_SECURITY: (&str, &str) = (
+    "check_enable_rls",
+    "A policy would hide rows of this table from the relay's role, and the statement would pass them by. Let the role see all \
+     (ALTER ROLE … BYPASSRLS), or have the statement call a SECURITY DEFINER function of the table's owner; then resume the \
+     cursor.",
+);
+
 fn of(code: &str) -> &'static Meaning {
     let find = |state: &str| TABLE.iter().find(|meaning| meaning.states.contains(&state));
     find(code).or_else(|| find(code.get(..2)?)).unwrap_or(&UNLISTED)
@@ -94,8 +108,10 @@ pub(super) fn judge(error: &tokio_postgres::Error) -> Failure {
     let meaning = of(db.code().code());
     let class = if ends_session(error) { Class::Retry } else { meaning.class };
     let message = visible(&format!("The statement failed: {} ({})", db.message(), db.code().code()));
+    let (routine, policy) = ROW_SECURITY;
+    let hint = if db.routine() == Some(routine) { policy } else { meaning.hint };
     let subject = if *db.code() == SqlState::QUERY_CANCELED { Subject::TooSlow } else { Subject::Message };
-    Failure::of(class, &format!("sql_{}", db.code().code()), message, meaning.hint).about(subject)
+    Failure::of(class, &format!("sql_{}", db.code().code()), message, hint).about(subject)
 }
 
 /// Whether the transaction is gone with its connection.
@@ -136,6 +152,7 @@ mod tests {
             ("55P04", Class::Retry),
             ("55000", Class::Fatal),
             ("57014", Class::Retry),
+            ("25006", Class::Retry),
             ("57P01", Class::Retry),
             ("42P01", Class::Fatal),
             ("42501", Class::Fatal),

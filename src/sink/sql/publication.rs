@@ -18,6 +18,15 @@ const AHEAD: usize = 100;
 /// The relay's own settings keep its reading on an index; the user's statement is planned by the server's.
 const PLANNER: &str = "SET LOCAL enable_seqscan TO DEFAULT; SET LOCAL enable_bitmapscan TO DEFAULT; \
                        SET LOCAL enable_sort TO DEFAULT";
+/// The settings that the advance, and the statement's next run, rest on, as SQL that makes them again; read before the statement
+/// runs.
+const KEPT: &str = "SELECT 'SELECT ' || pg_catalog.string_agg(pg_catalog.format('pg_catalog.set_config(%L, %L, true)', s.name, \
+     pg_catalog.current_setting(s.name)), ', ') FROM pg_catalog.unnest(ARRAY['search_path', 'row_security', \
+     'statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout', 'client_encoding', 'TimeZone', 'DateStyle', \
+     'IntervalStyle', 'bytea_output', 'extra_float_digits', 'standard_conforming_strings', 'array_nulls', 'xmloption']) \
+     AS s (name)";
+/// A function or a trigger may have left another role; the advance is the relay's.
+const ROLE: &str = "RESET SESSION AUTHORIZATION; RESET ROLE";
 const OPEN: &str = "SAVEPOINT outbox_relay_piece";
 const UNDO: &str = "ROLLBACK TO SAVEPOINT outbox_relay_piece";
 /// Has deferred constraints judge the piece while it can still be undone, and then leaves them as they were: at the commit
@@ -33,12 +42,20 @@ pub struct SqlPublication<'a> {
     mode: Mode,
     /// Nothing is begun from then on, so that what was begun can be acknowledged and committed.
     enough: Option<Instant>,
-    statement: Option<Statement>,
+    prepared: Option<Prepared>,
     acknowledged: usize,
     /// Set while statements are on their way; still set in `finish` when `push` was dropped.
     in_flight: bool,
     stopped: Option<Failure>,
     suspects: usize,
+}
+
+/// What all pieces of a turn need.
+#[derive(Clone, Debug)]
+struct Prepared {
+    statement: Statement,
+    /// Ends a piece.
+    close: String,
 }
 
 /// Why a piece was not carried out.
@@ -65,7 +82,7 @@ impl SqlSink {
             transaction,
             mode,
             enough: mode.until.map(|until| now + until.saturating_duration_since(now) / 2),
-            statement: None,
+            prepared: None,
             acknowledged: 0,
             in_flight: false,
             stopped: None,
@@ -123,11 +140,12 @@ impl SqlPublication<'_> {
     async fn run(&mut self, batch: &Batch) -> Result<usize, Refusal> {
         let (all, transaction) = (batch.len(), self.transaction);
         let of_all = |error| Refusal::new(&error, all);
-        let statement = match &self.statement {
-            Some(statement) => statement.clone(),
+        let Prepared { statement, close } = match &self.prepared {
+            Some(prepared) => prepared.clone(),
             None => {
-                transaction.batch_execute(PLANNER).await.map_err(of_all)?;
-                self.statement.insert(self.prepared().await?).clone()
+                let close = self.closing().await.map_err(of_all)?;
+                let statement = self.prepared().await?;
+                self.prepared.insert(Prepared { statement, close }).clone()
             }
         };
         let open = async { transaction.batch_execute(OPEN).await.map_err(of_all) };
@@ -139,8 +157,17 @@ impl SqlPublication<'_> {
         };
         // Sent at once: an error leaves all that follows undone until the savepoint is gone back to.
         let ((), rows) = tokio::try_join!(biased; open, rows)?;
-        transaction.batch_execute(CLOSE).await.map_err(of_all)?;
+        transaction.batch_execute(&close).await.map_err(of_all)?;
         Ok(rows)
+    }
+
+    /// Hands the statement to the server's planner; gives what ends a piece, so that nothing which the statement, or a trigger
+    /// behind it, has left in the session meets the advance.
+    async fn closing(&self) -> Result<String, tokio_postgres::Error> {
+        let kept = self.transaction.prepare_cached(KEPT).await?;
+        let planner = self.transaction.batch_execute(PLANNER);
+        let ((), kept) = tokio::try_join!(biased; planner, self.transaction.query_one(&kept, &[]))?;
+        Ok(format!("{ROLE}; {}; {CLOSE}", kept.try_get::<_, &str>(0)?))
     }
 
     async fn prepared(&self) -> Result<Statement, Refusal> {
