@@ -13,10 +13,12 @@ use std::time::Duration;
 
 use reqwest::Response;
 use sha2::{Digest as _, Sha256};
+use tokio::time::{Instant, timeout_at};
 
 use super::refusal_counts::RefusalCounts;
 use super::{Class, Failure, InvalidSetting, Subject};
 use crate::message::{Field, Message};
+use crate::notation::hex;
 
 pub mod access;
 pub(crate) mod address;
@@ -73,7 +75,7 @@ impl Config {
     #[must_use]
     pub fn target(&self) -> String {
         let Some((address, query)) = self.url.split_once('?') else { return self.url.clone() };
-        let digest: String = Sha256::digest(query).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        let digest = hex(&Sha256::digest(query)[..8]);
         format!("{address}?sha256={digest}")
     }
 }
@@ -193,10 +195,11 @@ impl HttpSink {
         Failure { retry_after: failure.retry_after.filter(|_| failure.class == Class::Retry), ..failure }
     }
 
-    async fn refused(&self, response: Response) -> Answer {
+    /// What a response means that is no success; its body is waited for until `end` at the latest.
+    async fn refused(&self, response: Response, end: Instant) -> Answer {
         let status = response.status().as_u16();
         let retry_after = answer::pause(response.headers());
-        let body = answer::body(response).await;
+        let body = timeout_at(end, answer::body(response)).await.unwrap_or_default();
         let verdict = self.preset.verdict.and_then(|verdict| verdict(status, &body));
         Answer::Status { status, retry_after, verdict }
     }

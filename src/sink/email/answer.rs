@@ -143,7 +143,8 @@ pub(in crate::sink) fn judge(step: Step, trouble: &Trouble, target: &str) -> Fai
             let (class, hint) = meaning(step, *code, enhanced.as_deref());
             let detail = enhanced.as_ref().map(|enhanced| format!(" {enhanced}")).unwrap_or_default();
             let message = format!("{target} answered {code}{detail} to {}", step.command());
-            failure(class, format!("smtp_{}_{code}", step.word()), message, hint).about(step.subject())
+            let subject = if matches!(*code, 502 | 503) { Subject::Receiver } else { step.subject() };
+            failure(class, format!("smtp_{}_{code}", step.word()), message, hint).about(subject)
         }
         // It may be an attack on the connection, which passes; and no mail goes out in clear meanwhile.
         Trouble::NotOffered(Missing::StartTls) => {
@@ -217,6 +218,10 @@ fn meaning(step: Step, code: u16, enhanced: Option<&str>) -> (Class, &'static st
         (Step::Auth, _) => (Fatal, "Fix username and password_file"),
         (_, 530 | 534 | 535 | 538) => {
             (Fatal, "The server wants another sign-in: set username and password_file, or fix them")
+        }
+        // About the lines before, not about a row.
+        (_, 502 | 503) if !is_policy => {
+            (Retry, "The server has lost the thread, or wants a sign-in (username, password_file): see its log")
         }
         (Step::Mail, 552) => (Poison, "The mail is larger than the server takes: send less by the template"),
         // MAIL tells the server the configured sender and nothing of the row: the next row would fare no better.

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::address::Mailbox;
+use crate::notation::hex;
 use crate::position::Timestamp;
 use crate::sink::{Class, Failure};
 
@@ -48,8 +49,7 @@ pub(super) fn message_id(relay: &str, id: &str, due_at: Option<Timestamp>, domai
     let mut escaped = escape(id);
     if escaped.len() > LONGEST_ID {
         // No escape begins with two of them.
-        let digest = Sha256::digest(id).iter().fold(String::new(), |hex, byte| format!("{hex}{byte:02x}"));
-        escaped = format!("=={digest}");
+        escaped = format!("=={}", hex(&Sha256::digest(id)));
     }
     let due = due_at.map(|due_at| format!("/{}", escape(&due_at.to_string()))).unwrap_or_default();
     format!("<{}/{escaped}{due}@{domain}>", escape(relay))

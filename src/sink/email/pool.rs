@@ -62,8 +62,8 @@ impl Pool {
         let outcome = session.send(mail, step).await;
         let is_usable = match &outcome {
             Ok(_) | Err(Trouble::TooLarge { .. }) => true,
-            // The dialogue goes on behind a refusal, unless the server ends it.
-            Err(Trouble::Reply { code, .. }) => *code != 421 && *step != Step::Content,
+            // The dialogue goes on behind a refusal, unless the server ends it or has lost the thread of it.
+            Err(Trouble::Reply { code, .. }) => !matches!(*code, 421 | 502 | 503) && *step != Step::Content,
             Err(_) => false,
         };
         if is_usable {

@@ -223,7 +223,7 @@ impl Session {
         let reset = async { self.wire.ask("RSET").await?.due(250) };
         let answered = matches!(tokio::time::timeout(patience, reset).await, Ok(Ok(_)));
         self.heard = Instant::now();
-        answered && !self.wire.has_rest()
+        answered && !self.wire.has_spoken()
     }
 
     /// Hands one mail over. `step` says how far it has come, also when this is dropped.

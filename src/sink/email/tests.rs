@@ -7,6 +7,7 @@ use crate::batch::Batch;
 use crate::position::Timestamp;
 use crate::sink::{Class, Flow, Mode, Published};
 
+mod out_of_step;
 mod server;
 use server::{CLOSE, HANG, RESET, SLOW, Script, server};
 

@@ -4,6 +4,7 @@
 //! could have written it.
 
 use std::fmt;
+use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
@@ -16,6 +17,11 @@ const TOO_LONG: &str = "a line of more than 4096 bytes";
 /// The most lines of an answer, and what one of more lines is: EHLO is answered by a few dozen.
 const MOST_LINES: usize = 128;
 const TOO_MANY: &str = "an answer of more than 128 lines";
+/// What is there before a line was sent, and how long the rest of it is waited for.
+const UNASKED: &str = "an answer to nothing that was asked";
+const REST: Duration = Duration::from_millis(250);
+/// The only answer that a server may give unasked: it closes the connection.
+const CLOSING: u16 = 421;
 
 /// A connection, encrypted or not.
 pub(super) trait Transport: AsyncRead + AsyncWrite + Unpin + Send {}
@@ -88,8 +94,12 @@ impl<S: Transport> Wire<S> {
         self.has_rest() || self.stream.read_buf(&mut self.buffer).now_or_never().is_some()
     }
 
-    /// Sends one line and takes its answer.
+    /// Sends one line and takes its answer. What is there before is no answer to it: read as one, it would put the dialogue out of
+    /// step, and what the server says of its client would count against a receiver.
     pub(super) async fn ask(&mut self, line: &str) -> Result<Reply, Trouble> {
+        if self.has_spoken() {
+            return Err(self.unasked().await);
+        }
         self.write(format!("{line}\r\n").as_bytes()).await?;
         self.reply().await
     }
@@ -124,6 +134,15 @@ impl<S: Transport> Wire<S> {
             }
         }
         Err(Trouble::NoSmtp(TOO_MANY))
+    }
+
+    /// What it is that the server has said unasked.
+    async fn unasked(&mut self) -> Trouble {
+        match tokio::time::timeout(REST, self.reply()).await {
+            Ok(Ok(reply)) if reply.code == CLOSING => Trouble::Reply { code: CLOSING, enhanced: reply.enhanced() },
+            Ok(Err(lost @ Trouble::Lost(_))) => lost,
+            Ok(Ok(_) | Err(_)) | Err(_) => Trouble::NoSmtp(UNASKED),
+        }
     }
 
     async fn line(&mut self) -> Result<String, Trouble> {
@@ -209,6 +228,33 @@ mod tests {
                 assert!(failure.message.contains(why), "{}", failure.message);
             }
         }
+    }
+
+    // Guarantee: failures.smtp-step
+    #[tokio::test]
+    async fn what_is_there_before_a_line_was_sent_is_no_answer_to_it() {
+        let closing = Trouble::Reply { code: CLOSING, enhanced: Some("4.3.2".to_owned()) };
+        let unasked = || Trouble::NoSmtp(UNASKED);
+        let said: [(&[u8], Trouble); 5] = [
+            (b"250 ok\r\n", unasked()),
+            (b"550 5.1.1 no\r\n250 ok\r\n", unasked()),
+            (b"354 go\r\n", unasked()),
+            (b"25", unasked()),
+            (b"421 4.3.2 closing\r\n", closing),
+        ];
+        for (bytes, trouble) in said {
+            let (mut server, client) = tokio::io::duplex(1 << 10);
+            server.write_all(bytes).await.expect("room");
+            let mut wire = Wire::new(client);
+            assert_eq!(wire.ask("MAIL FROM:<a@example.com>").await, Err(trouble), "{bytes:?}");
+            let mut heard = Vec::new();
+            drop(wire);
+            server.read_to_end(&mut heard).await.expect("reads");
+            assert!(heard.is_empty(), "nothing is begun with a server that is out of step: {heard:?}");
+        }
+        let (server, client) = tokio::io::duplex(1 << 10);
+        drop(server);
+        assert!(matches!(Wire::new(client).ask("RSET").await, Err(Trouble::Lost(_))));
     }
 
     #[tokio::test]

@@ -281,17 +281,9 @@ pub(in crate::sink) fn pause(headers: &HeaderMap) -> Option<Duration> {
     headers.get(RETRY_AFTER).and_then(|value| retry_after(value.as_bytes(), SystemTime::now()))
 }
 
-/// Reads `Retry-After`: seconds or an HTTP date, no longer than [`LONGEST_PAUSE`]. What is neither, lies in the past,
-/// or asks for no pause at all is ignored.
+/// Reads `Retry-After`, no longer than [`LONGEST_PAUSE`].
 pub(in crate::sink) fn retry_after(value: &[u8], now: SystemTime) -> Option<Duration> {
-    let text = std::str::from_utf8(value).ok()?.trim();
-    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    let pause = if digits {
-        Duration::from_secs(text.parse().ok()?)
-    } else {
-        httpdate::parse_http_date(text).ok()?.duration_since(now).ok()?
-    };
-    (!pause.is_zero()).then(|| pause.min(LONGEST_PAUSE))
+    crate::retry_after::retry_after(value, now).map(|pause| pause.min(LONGEST_PAUSE))
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use reqwest::{Client, Request, Response};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::answer::Answer;
 
@@ -55,6 +55,12 @@ impl Connections {
         self.timeout
     }
 
+    /// When what was begun at `begun` is given up, its answer's body included. The library has the same limit, but on its own
+    /// thread, which another response may have taken.
+    pub(super) fn end(&self, begun: Instant) -> Instant {
+        begun + self.timeout + LATE
+    }
+
     /// Sends a request, and waits for the head of its final response.
     ///
     /// # Errors
@@ -94,7 +100,8 @@ impl Connections {
         let (end, ended) = oneshot::channel();
         std::thread::Builder::new().name("http".to_owned()).spawn(move || {
             let runtime = Builder::new_current_thread().enable_all().build();
-            let _ = tell.send(runtime.as_ref().map(|runtime| runtime.handle().clone()).map_err(io::Error::kind));
+            let failed = |error: &io::Error| io::Error::new(error.kind(), error.to_string());
+            let _ = tell.send(runtime.as_ref().map(|runtime| runtime.handle().clone()).map_err(failed));
             if let Ok(runtime) = runtime {
                 let _: Result<(), _> = runtime.block_on(ended);
             }

@@ -129,12 +129,13 @@ impl HttpSink {
     }
 
     async fn answered(&self, request: Request, token: Option<&Token>, until: Instant) -> Result<Response, Failure> {
+        let end = until.min(self.connections.end(Instant::now()));
         let answer = match tokio::time::timeout_at(until, self.connections.execute(request)).await {
             Ok(Ok(response)) if response.status().is_success() => {
                 token.iter().for_each(|token| token.is_accepted());
                 return Ok(response);
             }
-            Ok(Ok(response)) => self.refused(response).await,
+            Ok(Ok(response)) => self.refused(response, end).await,
             Ok(Err(answer)) => answer,
             Err(_) => Answer::TimedOut,
         };

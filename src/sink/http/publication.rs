@@ -104,7 +104,8 @@ impl<'a> HttpPublication<'a> {
         }
         let key = request.headers().get(IDEMPOTENCY_KEY).cloned();
         let key = key.as_ref().and_then(|key| key.to_str().ok()).unwrap_or_default();
-        self.last_request = Some(Instant::now());
+        let begun = Instant::now();
+        self.last_request = Some(begun);
         self.in_flight = true;
         // However this attempt ends: without a clear answer it may still be in progress at the receiver when the next one comes.
         let was_unanswered = self.sink.in_use.expect(key);
@@ -119,7 +120,7 @@ impl<'a> HttpPublication<'a> {
                 let _ = tokio::time::timeout(DRAIN, answer::body(response)).await;
                 return;
             }
-            Ok(response) => self.sink.refused(response).await,
+            Ok(response) => self.sink.refused(response, self.sink.connections.end(begun)).await,
             Err(answer) => answer,
         };
         self.in_flight = false;

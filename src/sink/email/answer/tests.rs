@@ -18,15 +18,20 @@ fn a_refusal_means_what_its_step_makes_of_it() {
         (Step::Mail, 451, Retry, "smtp_mail_451"),
         (Step::Mail, 530, Fatal, "smtp_mail_530"),
         (Step::Mail, 550, Fatal, "smtp_mail_550"),
+        (Step::Mail, 503, Retry, "smtp_mail_503"),
         (Step::Mail, 552, Poison, "smtp_mail_552"),
         (Step::Rcpt, 450, Retry, "smtp_rcpt_450"),
         (Step::Rcpt, 550, Poison, "smtp_rcpt_550"),
         (Step::Rcpt, 421, Retry, "smtp_rcpt_421"),
+        (Step::Rcpt, 502, Retry, "smtp_rcpt_502"),
+        (Step::Rcpt, 503, Retry, "smtp_rcpt_503"),
         (Step::Data, 451, Retry, "smtp_data_451"),
+        (Step::Data, 503, Retry, "smtp_data_503"),
         (Step::Data, 554, Poison, "smtp_data_554"),
         (Step::Content, 552, Poison, "smtp_content_552"),
         (Step::Dot, 452, Retry, "smtp_content_452"),
         (Step::Dot, 421, Retry, "smtp_content_421"),
+        (Step::Dot, 503, Retry, "smtp_content_503"),
         (Step::Dot, 554, Poison, "smtp_content_554"),
     ] {
         assert_eq!(reply(step, code), (class, false, word.to_owned()));
@@ -41,6 +46,8 @@ fn a_server_that_does_not_relay_for_us_is_fatal_and_costs_no_row() {
     };
     assert_eq!(class(Step::Rcpt, 554, "5.7.1"), Class::Fatal, "relay access denied");
     assert_eq!(class(Step::Rcpt, 550, "5.7.26"), Class::Fatal);
+    assert_eq!(class(Step::Rcpt, 503, "5.7.1"), Class::Fatal, "it says what it does not permit");
+    assert_eq!(class(Step::Rcpt, 503, "5.5.1"), Class::Retry, "a sign-in is missing, or the server is out of step");
     assert_eq!(class(Step::Rcpt, 450, "4.7.1"), Class::Retry, "greylisting");
     assert_eq!(class(Step::Rcpt, 550, "5.1.1"), Class::Poison);
     assert_eq!(class(Step::Dot, 550, "5.7.1"), Class::Poison, "of the mail's content");

@@ -1,6 +1,7 @@
 //! What receivers do to connections.
 
-use std::sync::atomic::AtomicUsize;
+use std::io::{Read as _, Write as _};
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 use super::*;
 
@@ -88,6 +89,43 @@ async fn an_endless_answer_is_read_to_the_cap_only() {
         assert_eq!(publish(url, &["1", "2"]).await.acknowledged, acknowledged);
         assert!(written.load(Relaxed) < ENDLESS, "socket buffers aside, nothing beyond the cap is taken");
     }
+}
+
+// Guarantee: failures.interim
+#[tokio::test]
+async fn a_refusal_that_is_known_counts_although_another_response_has_taken_the_librarys_thread() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("binds");
+    let url = format!("http://{}/", listener.local_addr().expect("bound"));
+    let config = Config { timeout: Duration::from_secs(2), ..config(url) };
+    let (tell, told) = tokio::sync::oneshot::channel();
+    let over = Arc::new(AtomicBool::new(false));
+    let ends = Arc::clone(&over);
+    std::thread::spawn(move || {
+        let (mut refusing, _) = listener.accept().expect("the first request");
+        let _ = refusing.read(&mut [0]);
+        refusing.write_all(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 10\r\n\r\nx").expect("writes");
+        tell.send(()).expect("awaited");
+        let (mut flooding, _) = listener.accept().expect("the second request");
+        let _ = flooding.read(&mut [0]);
+        let responses = b"HTTP/1.1 100 Continue\r\n\r\n".repeat(1_000);
+        while !ends.load(Relaxed) && flooding.write_all(&responses).is_ok() {}
+    });
+    let sink = HttpSink::new(&config, "relay").expect("compiles");
+    let publish = async |id: &str| {
+        let mut publication = sink.begin(Mode::default()).expect("begins");
+        publication.push(&rows(&[id])).await;
+        publication.finish()
+    };
+    let second = async {
+        told.await.expect("the first is refused");
+        publish("2").await
+    };
+    let ended = tokio::time::timeout(Duration::from_secs(30), async { tokio::join!(publish("1"), second) }).await;
+    over.store(true, Relaxed);
+    let (refused, flooded) = ended.expect("neither outlives its time-out by much");
+    let failure = refused.stopped.expect("refused");
+    assert_eq!((failure.class, failure.ambiguous, failure.code.as_str()), (Class::Poison, false, "http_400"));
+    assert_eq!(flooded.stopped.map(|failure| failure.class), Some(Class::Retry));
 }
 
 #[tokio::test]
