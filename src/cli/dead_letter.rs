@@ -7,11 +7,15 @@ use super::confirm::{Consent, agreed, operator};
 use super::cursor::word;
 use super::format::Format;
 use super::known;
-use super::output::print;
+use super::output::{complain, print};
 use super::table::{Table, visible};
 use crate::config::Config;
 use crate::cursor::letters::{self, DeadLetterSummary, Decision, Which};
+use crate::cursor::relay::unhurried;
 use crate::relay::engine::replicas::{Fleet, fleet, relay_of};
+
+/// So many are shown before they are decided about; the others are counted.
+const SHOWN: usize = 20;
 
 /// Arguments of `dead-letter`.
 #[derive(Debug, clap::Args)]
@@ -31,6 +35,9 @@ them go in order, marked as replayed.
 A redriven row is read again, so that a fixed row goes out fixed; where it is gone, what was stored is sent. The message \
 keeps its id and is marked as replayed.
 
+redrive and discard decide about 5,000 at a time. When they are ended half-way, by --timeout for example, what was decided stays so; \
+the same command goes on with the others.
+
 Exit codes: 0 done; 1 failed, or declined; 2 usage, or no terminal to confirm it: add --yes.")]
 pub struct Args {
     /// What to do.
@@ -46,6 +53,9 @@ pub enum Verb {
         /// Only of this cursor, or of all shards of this relay
         #[arg(long, value_name = "NAME")]
         cursor: Option<String>,
+        /// How many to list at most
+        #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(i64).range(1..))]
+        limit: i64,
         /// How to print them
         #[arg(short = 'o', long = "output", value_enum, default_value_t)]
         output: Format,
@@ -85,14 +95,19 @@ pub struct Choice {
 /// The database's, or what was asked for does not exist.
 pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
     let mut session = super::schema_session(&config, "dead-letter").await?;
+    // There may be a million of them: --timeout limits the command, and not the time of a turn's statement.
+    unhurried(&session).await?;
     match args.verb {
-        Verb::List { cursor, output } => {
+        Verb::List { cursor, limit, output } => {
             known::relay(&session, &config, "cursor", cursor.as_deref()).await?;
-            let found = letters::list(&session, Which::Open(cursor.as_deref())).await?;
+            let found = letters::list(&session, Which::Open(cursor.as_deref(), limit)).await?;
             print(&printed(&found, output))?;
+            if i64::try_from(found.len()).is_ok_and(|listed| listed == limit) {
+                complain(format!("there may be more than these {limit}: choose by --cursor, or raise --limit"));
+            }
         }
         Verb::Show { id, output } => {
-            let found = letters::list(&session, Which::Ids(&[id])).await?;
+            let found = letters::list(&session, Which::Whole(id)).await?;
             let Some(letter) = found.first() else { anyhow::bail!("there is no dead letter {id}") };
             print(&shown(letter, output))?;
         }
@@ -109,24 +124,16 @@ pub async fn run(config: Config, args: Args) -> anyhow::Result<ExitCode> {
 }
 
 async fn decide(session: &mut tokio_postgres::Client, choice: &Choice, decision: Decision) -> anyhow::Result<ExitCode> {
-    let which = match &choice.cursor {
-        Some(cursor) => Which::Open(Some(cursor)),
-        None => Which::Ids(&choice.ids),
-    };
-    let found = letters::list(session, which).await?;
-    if let Some(missing) = choice.ids.iter().find(|id| !found.iter().any(|letter| letter.id == **id)) {
-        anyhow::bail!("there is no dead letter {missing}");
-    }
-    for letter in found.iter().filter(|letter| !matches!(&*letter.state, "dead" | "redriving")) {
-        print(&format!("dead letter {} does not wait: it is {}\n", letter.id, letter.state))?;
-    }
-    let open: Vec<DeadLetterSummary> =
-        found.into_iter().filter(|letter| matches!(&*letter.state, "dead" | "redriving")).collect();
-    if open.is_empty() {
+    let open = open(session, choice).await?;
+    let all = open.ids.len();
+    if all == 0 {
         print("nothing to do\n")?;
         return Ok(ExitCode::SUCCESS);
     }
-    print(&printed(&open, Format::Table))?;
+    print(&printed(&open.shown, Format::Table))?;
+    if let Some(more) = all.checked_sub(open.shown.len()).filter(|more| *more > 0) {
+        print(&format!("and {more} more\n"))?;
+    }
     let ask = match decision {
         Decision::Redrive => "Send them again?",
         Decision::Discard => "Give them up? They are never sent.",
@@ -134,26 +141,61 @@ async fn decide(session: &mut tokio_postgres::Client, choice: &Choice, decision:
     if let Some(code) = agreed(choice.consent, ask)? {
         return Ok(code);
     }
-    let ids: Vec<i64> = open.iter().map(|letter| letter.id).collect();
-    let changed = letters::decide(session, &ids, decision, &operator()).await?;
+    let changed = letters::decide(session, &open.ids, decision, &operator()).await?;
     let done = match decision {
-        Decision::Redrive => next_turn(&fleet(session).await?, &open),
+        Decision::Redrive => next_turn(&fleet(session).await?, all, &open.cursors),
         Decision::Discard => "given up".to_owned(),
     };
-    print(&format!("{changed} of {}: {done}\n", ids.len()))?;
+    print(&format!("{changed} of {all}: {done}\n"))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The open ones among those that are chosen.
+struct Open {
+    ids: Vec<i64>,
+    cursors: BTreeSet<String>,
+    /// The first of them.
+    shown: Vec<DeadLetterSummary>,
+}
+
+fn waits(letter: &DeadLetterSummary) -> bool {
+    matches!(&*letter.state, "dead" | "redriving")
+}
+
+/// Of those that are named, says which do not wait; one that does not exist is an error.
+async fn open(client: &tokio_postgres::Client, choice: &Choice) -> anyhow::Result<Open> {
+    if let Some(cursor) = &choice.cursor {
+        let found = letters::open(client, cursor).await?;
+        let ids: Vec<i64> = found.iter().flat_map(|of| of.ids.iter().copied()).collect();
+        let first: Vec<i64> = ids.iter().copied().take(SHOWN).collect();
+        let shown = letters::list(client, Which::Ids(&first)).await?;
+        return Ok(Open { ids, cursors: found.into_iter().map(|of| of.cursor).collect(), shown });
+    }
+    let mut shown = letters::list(client, Which::Ids(&choice.ids)).await?;
+    let known: BTreeSet<i64> = shown.iter().map(|letter| letter.id).collect();
+    if let Some(missing) = choice.ids.iter().find(|id| !known.contains(*id)) {
+        anyhow::bail!("there is no dead letter {missing}");
+    }
+    for letter in shown.iter().filter(|letter| !waits(letter)) {
+        print(&format!("dead letter {} does not wait: it is {}\n", letter.id, letter.state))?;
+    }
+    shown.retain(waits);
+    let ids = shown.iter().map(|letter| letter.id).collect();
+    let cursors = shown.iter().map(|letter| letter.cursor.clone()).collect();
+    shown.truncate(SHOWN);
+    Ok(Open { ids, cursors, shown })
 }
 
 /// What sends redriven dead letters: the cursor's next turn, or the run that an operator must start where no live replica has the
 /// relay.
-fn next_turn(fleet: &Fleet, letters: &[DeadLetterSummary]) -> String {
-    let lacking = letters.iter().filter(|letter| fleet.lacks(&letter.cursor));
-    let relays: BTreeSet<&str> = lacking.map(|letter| relay_of(&letter.cursor)).collect();
+fn next_turn(fleet: &Fleet, letters: usize, cursors: &BTreeSet<String>) -> String {
+    let lacking = cursors.iter().filter(|cursor| fleet.lacks(cursor));
+    let relays: BTreeSet<&str> = lacking.map(|cursor| relay_of(cursor)).collect();
     if relays.is_empty() {
         return "will be sent again by the cursor's next turn".to_owned();
     }
     let runs: String = relays.iter().map(|relay| format!(" --relay {}", word(relay))).collect();
-    let (turn, noun) = match (letters.len(), relays.len()) {
+    let (turn, noun) = match (letters, relays.len()) {
         (1, _) => ("waits for a turn", "relay"),
         (_, 1) => ("wait for a turn", "relay"),
         _ => ("wait for a turn", "relays"),

@@ -25,7 +25,7 @@ pub struct DeadLetterSummary {
     pub target: String,
     /// Its key.
     pub key: Option<String>,
-    /// The payload as sent; read only for letters that are asked for by number.
+    /// The payload as sent; read only for the one that is shown.
     pub payload: Option<Vec<u8>>,
     /// `dead`, `redriving`, `redriven` or `discarded`.
     pub state: String,
@@ -39,13 +39,27 @@ pub struct DeadLetterSummary {
     pub parked_rows: Option<i64>,
 }
 
+/// So many are decided about in one transaction: a statement about a million would be cut, and hold their locks until then.
+const TOGETHER: usize = 5000;
+
 /// Which dead letters.
 #[derive(Clone, Copy, Debug)]
 pub enum Which<'a> {
+    /// The one of this number, whatever its state, with its payload.
+    Whole(i64),
     /// Those of these numbers, whatever their state.
     Ids(&'a [i64]),
-    /// The open ones of one cursor, of all cursors of a relay, or of all.
-    Open(Option<&'a str>),
+    /// The open ones of one cursor, of all cursors of a relay, or of all; so many at most.
+    Open(Option<&'a str>, i64),
+}
+
+/// The open dead letters of a cursor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenLetters {
+    /// The cursor.
+    pub cursor: String,
+    /// Their numbers, oldest row first.
+    pub ids: Vec<i64>,
 }
 
 /// What an operator decides.
@@ -62,12 +76,27 @@ pub enum Decision {
 /// # Errors
 /// The database's.
 pub async fn list(client: &Client, which: Which<'_>) -> Result<Vec<DeadLetterSummary>, Error> {
-    let (ids, cursor) = match which {
-        Which::Ids(ids) => (Some(ids), None),
-        Which::Open(cursor) => (None, cursor),
+    let one: [i64; 1];
+    let (ids, cursor, whole, most): (Option<&[i64]>, Option<&str>, bool, Option<i64>) = match which {
+        Which::Whole(id) => {
+            one = [id];
+            (Some(one.as_slice()), None, true, None)
+        }
+        Which::Ids(ids) => (Some(ids), None, false, None),
+        Which::Open(cursor, most) => (None, cursor, false, Some(most)),
     };
-    let rows = client.query(include_str!("sql/letters_list.sql"), &[&ids, &cursor]).await?;
+    let rows = client.query(include_str!("sql/letters_list.sql"), &[&ids, &cursor, &whole, &most]).await?;
     Ok(rows.iter().map(listed).collect::<Result<_, _>>()?)
+}
+
+/// All open dead letters of a cursor, or of all cursors of a relay, by cursor.
+///
+/// # Errors
+/// The database's.
+pub async fn open(client: &Client, cursor: &str) -> Result<Vec<OpenLetters>, Error> {
+    let rows = client.query(include_str!("sql/letters_open.sql"), &[&cursor]).await?;
+    let open = rows.iter().map(|row| Ok(OpenLetters { cursor: row.try_get(0)?, ids: row.try_get(1)? }));
+    Ok(open.collect::<Result<_, tokio_postgres::Error>>()?)
 }
 
 fn listed(row: &Row) -> Result<DeadLetterSummary, tokio_postgres::Error> {
@@ -88,15 +117,19 @@ fn listed(row: &Row) -> Result<DeadLetterSummary, tokio_postgres::Error> {
     })
 }
 
-/// Carries out a decision about those that are still open; gives their number.
+/// Carries out a decision about those that are still open, so many in a transaction; gives their number.
 ///
 /// # Errors
-/// The database's.
+/// The database's; what was decided before it stays decided.
 pub async fn decide(client: &mut Client, ids: &[i64], decision: Decision, by: &str) -> Result<usize, Error> {
-    match decision {
-        Decision::Redrive => redrive(client, ids, by).await,
-        Decision::Discard => discard(client, ids, by).await,
+    let mut changed = 0;
+    for ids in ids.chunks(TOGETHER) {
+        changed += match decision {
+            Decision::Redrive => redrive(client, ids, by).await?,
+            Decision::Discard => discard(client, ids, by).await?,
+        };
     }
+    Ok(changed)
 }
 
 async fn redrive(client: &mut Client, ids: &[i64], by: &str) -> Result<usize, Error> {

@@ -3,6 +3,7 @@
 
 mod kill;
 mod letters;
+mod many;
 mod partitions;
 mod search;
 mod verbs;

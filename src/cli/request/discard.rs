@@ -4,7 +4,8 @@ use std::process::ExitCode;
 
 use super::{Consent, Table, agreed, complain, id, operator, print};
 use crate::cli::table::visible;
-use crate::cursor::discard::{self, OpenRequest, Which};
+use crate::cursor::relay::unhurried;
+use crate::jobs::discard::{self, OpenRequest, Which};
 
 /// So many requests are shown; the others are counted.
 const SHOWN: usize = 20;
@@ -25,6 +26,9 @@ completed one. A row in outbox.operation says who gave it up.
 A pending request that an earlier try may have sent is not given up: it becomes unknown, and no replica sends it any more. It \
 leaves alone what a replica is sending, and what is unknown already. `request settle` records what the receiver says of an \
 unknown one, and one that is lost can be discarded.
+
+5,000 at a time are given up. When it is ended half-way, by --timeout for example, what was given up stays so; the same command goes \
+on with the others.
 
 Exit codes: 0 done; 1 failed, or declined; 2 usage, or no terminal to confirm it: add --yes.")]
 pub struct Args {
@@ -47,6 +51,8 @@ pub(super) async fn run(client: &tokio_postgres::Client, args: &Args) -> anyhow:
         Some(relay) => Which::Relay(relay, args.status.as_deref()),
         None => Which::Ids(&args.ids),
     };
+    // A relay may have hundreds of thousands: --timeout limits the command, and not the time of a turn's statement.
+    unhurried(client).await?;
     let found = discard::find(client, which).await?;
     if let Some(missing) = args.ids.iter().find(|id| found.iter().all(|one| one.id != **id)) {
         anyhow::bail!("there is no request {missing} in outbox.request");

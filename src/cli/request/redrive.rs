@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use super::{Consent, agreed, complain, operator, print, shown, word};
-use crate::cursor::requests;
+use crate::jobs::requests;
 
 pub(super) async fn run(
     session: &tokio_postgres::Client,

@@ -8,6 +8,11 @@ use super::Error;
 pub const UNREACHABLE: &str =
     "Check host, port and sslmode of [postgres] url, and that the server runs and can be reached from here.";
 
+/// How the system says that this process, or the whole system, may open no more files; the driver keeps no kind of it.
+const TOO_MANY_FILES: &str = "Too many open files";
+/// How the driver says that the server offers no mechanism that it has.
+const NO_MECHANISM: &str = "unsupported SASL mechanism";
+
 impl Error {
     /// What is wrong, without what [`Self::fix`] says: for who prints that below it.
     #[must_use]
@@ -45,6 +50,13 @@ impl Error {
                  network cannot be listened to, add require_auth=password to the URL."
             }
             Self::Method { .. } => "Change require_auth in [postgres] url, or the server's pg_hba.conf.",
+            Self::Connect { state: None, reason, .. } if reason.contains(TOO_MANY_FILES) => {
+                "This process has too many files open, sockets among them: raise its limit (`ulimit -n`, LimitNOFILE= of systemd)."
+            }
+            Self::Connect { state: None, reason, .. } if reason.contains(NO_MECHANISM) => {
+                "The server asks for a way to log in that the relay does not have, for example OAuth: let its pg_hba.conf ask this role \
+                 for scram-sha-256 or a certificate."
+            }
             Self::Connect { state: None, .. } | Self::Opening { .. } => UNREACHABLE,
             Self::Tls { fix, .. } => fix,
             Self::Standby(_) => "Point [postgres] url at the primary.",
@@ -68,6 +80,16 @@ impl Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_no_matter_of_reaching_the_server_has_its_own_fix() {
+        let fix = |reason: &str| {
+            Error::Connect { target: "db:5432".to_owned(), reason: reason.to_owned(), state: None }.fix()
+        };
+        assert!(fix("error connecting to server: Too many open files (os error 24)").contains("ulimit -n"));
+        assert!(fix("authentication error: unsupported SASL mechanism").contains("pg_hba.conf"));
+        assert_eq!(fix("error connecting to server: Connection refused (os error 111)"), UNREACHABLE);
+    }
 
     #[test]
     fn fix_is_told_once_where_it_stands_below() {
