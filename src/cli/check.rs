@@ -67,7 +67,8 @@ pub async fn run(config: Config, args: Args, limit: Option<Duration>) -> anyhow:
     }
     findings.extend(admin::findings(&config.admin));
     findings.extend(intake::findings(&config));
-    findings.extend(collector::findings(config.telemetry.as_ref()).await);
+    let left = limit.map(|limit| limit.saturating_sub(begun.elapsed()));
+    findings.extend(collector::findings(config.telemetry.as_ref(), left).await);
     if config.relays.is_empty() && config.intake.is_none() {
         let message = "no relay is configured: `run` refuses to start";
         findings.push(Finding::new(Level::Warn, "no_relay", message).setting("Add a section [[relay]], or [intake]."));

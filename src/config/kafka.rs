@@ -23,7 +23,8 @@ pub(super) fn read(section: &Section<'_>, environment: &Environment) -> Option<C
             section.problem("sasl_password_file", Wrong::new(what, "remove one of the two"));
         }
     }
-    let (oauth2, aws_iam) = (oauth2::read(section), aws_iam::read(section, environment));
+    let (oauth2, extensions) = oauth2::read_kafka(section);
+    let aws_iam = aws_iam::read(section, environment);
     log_in(section, &mut properties);
     if !section.is_present() {
         return None;
@@ -33,7 +34,7 @@ pub(super) fn read(section: &Section<'_>, environment: &Environment) -> Option<C
     if section.has("aws_iam") {
         encrypted(section, &properties, &bootstrap_servers);
     }
-    Some(ClusterConfig { bootstrap_servers, properties, password_file, oauth2, aws_iam })
+    Some(ClusterConfig { bootstrap_servers, properties, password_file, oauth2, extensions, aws_iam })
 }
 
 /// What says which log-in clients make, and by what.
@@ -55,7 +56,7 @@ fn log_in(section: &Section<'_>, properties: &mut BTreeMap<String, String>) {
     };
     if let Some((name, _)) = properties.iter().find(of_tokens) {
         let fix = format!("remove it, and {FIX}");
-        problem(&format!("properties.{name}"), "tokens are fetched by the relay, not by librdkafka", &fix);
+        problem(&format!("properties.{name}"), properties::FETCHED, &fix);
     }
     let with = ["oauth2", "aws_iam"].into_iter().filter(|key| section.has(key)).collect::<Vec<_>>();
     if with.len() > 1 {

@@ -1,5 +1,7 @@
 //! `oauth2` of `[kafka]` and of `[relay.sink.http]`.
 
+use std::collections::BTreeMap;
+
 use reqwest::Url;
 
 use super::problem::Wrong;
@@ -11,10 +13,42 @@ pub(super) const CLIENT_AUTHS: &[(&str, ClientAuth)] = &[("basic", ClientAuth::B
 
 /// `None` when it is absent, or wrong and reported.
 pub(super) fn read(section: &Section<'_>) -> Option<Config> {
+    section.has("oauth2").then(|| table(&section.section("oauth2")))?
+}
+
+/// The same of `[kafka]`, with the extensions of its log-ins.
+pub(super) fn read_kafka(section: &Section<'_>) -> (Option<Config>, BTreeMap<String, String>) {
     if !section.has("oauth2") {
-        return None;
+        return (None, BTreeMap::new());
     }
-    let table = section.section("oauth2");
+    let oauth2 = section.section("oauth2");
+    let extensions = oauth2.read("extensions", value::texts).unwrap_or_default();
+    for (name, value) in &extensions {
+        if let Err(wrong) = extension(name, value) {
+            oauth2.problem("extensions", wrong);
+        }
+    }
+    (table(&oauth2), extensions)
+}
+
+/// As brokers take them: RFC 7628, section 3.1.
+fn extension(name: &str, value: &str) -> Result<(), Wrong> {
+    let fix = "write it as the brokers' operator says, for example { logicalCluster = \"lkc-a1b2c3\" }";
+    if name.is_empty() || !name.bytes().all(|c| c.is_ascii_alphabetic()) {
+        let what = format!("{name:?} is no name of an extension, which is of the letters a-z and A-Z");
+        return Err(Wrong::new(what, fix));
+    }
+    if name == "auth" {
+        return Err(Wrong::new("auth is the token's own place in a log-in", "remove it"));
+    }
+    if value.is_empty() || !value.bytes().all(|c| c == b' ' || c.is_ascii_graphic()) {
+        let what = format!("the value of {name} is empty, or has other characters than ASCII's visible ones");
+        return Err(Wrong::new(what, fix));
+    }
+    Ok(())
+}
+
+fn table(table: &Section<'_>) -> Option<Config> {
     let example = "write token_url = \"https://id.example.com/oauth/token\"";
     let token_url = table.require("token_url", value::parsed(token_url), example);
     let client_id = table.require("client_id", value::text, "write the name that the issuer knows this relay by");

@@ -27,6 +27,8 @@ const ALIASES: &[(&str, &str)] = &[
 ];
 
 const REMOVE: &str = "remove it";
+/// Of librdkafka's own way to tokens, which is not built in.
+pub(super) const FETCHED: &str = "tokens are fetched by the relay, not by librdkafka";
 
 const RULES: &[Rule] = &[
     Rule {
@@ -173,6 +175,23 @@ const RULES: &[Rule] = &[
         harmless: &[],
         why: "it is for programs that call librdkafka and has no meaning in a file",
         fix: REMOVE,
+    },
+    Rule {
+        names: &[
+            "sasl.oauthbearer.client.id",
+            "sasl.oauthbearer.client.secret",
+            "sasl.oauthbearer.scope",
+            "sasl.oauthbearer.token.endpoint.url",
+        ],
+        harmless: &[],
+        why: FETCHED,
+        fix: "write it in [kafka.oauth2], as client_id, client_secret_file, scope or token_url",
+    },
+    Rule {
+        names: &["sasl.oauthbearer.extensions"],
+        harmless: &[],
+        why: FETCHED,
+        fix: "write [kafka.oauth2] extensions = { logicalCluster = \"lkc-a1b2c3\" }, each with its name",
     },
 ];
 

@@ -5,7 +5,7 @@ use reqwest::Url;
 use super::problem::Wrong;
 use super::section::Section;
 use super::show::TomlLines;
-use super::value;
+use super::{sink, value};
 use crate::telemetry::traces::{Config, DEFAULT_SAMPLE};
 
 /// None when the section is not there, or is wrong and reported.
@@ -22,7 +22,8 @@ pub(super) fn read(section: &Section<'_>) -> Option<Config> {
     let sample = section.read("sample", value::share).unwrap_or(DEFAULT_SAMPLE);
     let headers_file = section.read("headers_file", value::path);
     let ca_file = section.read("ca_file", value::path);
-    Some(Config { otlp: otlp?, sample, headers_file, ca_file })
+    let identity = sink::identity(section);
+    Some(Config { otlp: otlp?, sample, headers_file, ca_file, identity })
 }
 
 const FIX: &str = "write the address of the collector's OTLP/HTTP port, for example \"http://127.0.0.1:4318\"";
@@ -50,7 +51,13 @@ pub(super) fn write(lines: &mut TomlLines, config: &Config) {
     lines.section("[telemetry]");
     lines.text("otlp", &config.otlp);
     lines.raw("sample", format_args!("{:?}", config.sample));
-    for (key, file) in [("headers_file", &config.headers_file), ("ca_file", &config.ca_file)] {
+    let own = config.identity.as_ref();
+    for (key, file) in [
+        ("headers_file", config.headers_file.as_ref()),
+        ("ca_file", config.ca_file.as_ref()),
+        ("cert_file", own.map(|files| &files.certificate)),
+        ("key_file", own.map(|files| &files.key)),
+    ] {
         if let Some(file) = file {
             lines.text(key, &file.display().to_string());
         }

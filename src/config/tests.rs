@@ -15,6 +15,7 @@ mod garbled;
 mod good;
 mod lanes;
 mod notify;
+mod oauth2;
 mod own_sinks;
 mod reference;
 mod rendered;

@@ -25,6 +25,8 @@ mod otlp;
 
 pub use context::{SpanContext, new_span_id, new_trace_id};
 
+use crate::tls::IdentityFiles;
+
 /// Of turns whose rows do not say themselves whether they are traced, one in twenty: a busy relay has some hundred a second.
 pub const DEFAULT_SAMPLE: f64 = 0.05;
 /// How many spans wait for the collector: seconds of a busy relay, some hundred bytes each.
@@ -46,6 +48,8 @@ pub struct Config {
     pub headers_file: Option<PathBuf>,
     /// The authorities that verify the collector's certificate, instead of the system's.
     pub ca_file: Option<PathBuf>,
+    /// The relay's own certificate, for a collector that asks for one.
+    pub identity: Option<IdentityFiles>,
 }
 
 impl Config {
@@ -60,7 +64,10 @@ impl Config {
     /// # Errors
     /// Why it does not.
     pub async fn probe(&self) -> Result<(), String> {
-        otlp::Exporter::new(self.clone(), "check").export(&[]).await.map_err(|refused| refused.why)
+        match otlp::Exporter::new(self.clone(), "check").export(&[]).await {
+            Ok(_) => Ok(()),
+            Err(refused) => Err(refused.why),
+        }
     }
 }
 
@@ -188,7 +195,7 @@ pub fn exported() -> u64 {
     EXPORTED.load(Ordering::Relaxed)
 }
 
-/// How many spans were dropped: the queue was full, or the collector did not take them.
+/// How many spans were dropped: the queue was full, or the collector did not take them, or rejected them.
 #[must_use]
 pub fn dropped() -> u64 {
     DROPPED.load(Ordering::Relaxed)

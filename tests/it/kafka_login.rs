@@ -1,21 +1,15 @@
 //! Brokers that want to know who publishes: a token of an issuer, a password that is replaced while the relay runs.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::fs;
-use std::io::Write as _;
-use std::path::Path;
-use std::process::{Command, Stdio};
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant, SystemTime};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use axum::Router;
-use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
 use base64::Engine as _;
-use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use outbox_testkit::kafka::{BrokerOptions, Listener, RealBroker};
-use tempfile::TempDir;
 use tokio_postgres::Client;
 
 use crate::support::outside::{finding, json, standing};
@@ -25,100 +19,14 @@ use crate::support::{
 
 #[cfg(feature = "iam")]
 mod aws_iam;
+mod classes;
+mod extensions;
+mod issuer;
+mod refused;
+
+use issuer::{Issuer, answer};
 
 const SECRET: &str = "s3cret";
-
-/// An issuer of tokens that a broker verifies by its key.
-#[derive(Debug)]
-struct Issuer {
-    folder: TempDir,
-    said: Mutex<Said>,
-}
-
-#[derive(Debug)]
-struct Said {
-    away: bool,
-    lasts: u64,
-    audience: &'static str,
-    given: usize,
-}
-
-fn openssl(args: &[&str], dir: &Path, input: &[u8]) -> Vec<u8> {
-    let mut command = Command::new("openssl");
-    command.args(args).current_dir(dir).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut process = command.spawn().unwrap();
-    process.stdin.take().unwrap().write_all(input).unwrap();
-    let ended = process.wait_with_output().unwrap();
-    assert!(ended.status.success(), "{args:?}: {}", String::from_utf8_lossy(&ended.stderr));
-    ended.stdout
-}
-
-impl Issuer {
-    /// With a key of its own, and the file that brokers know it by.
-    fn new(lasts: u64) -> Arc<Self> {
-        let folder = tempfile::tempdir().unwrap();
-        openssl(&["genrsa", "-out", "key.pem", "2048"], folder.path(), b"");
-        let modulus = openssl(&["rsa", "-in", "key.pem", "-noout", "-modulus"], folder.path(), b"");
-        let modulus = String::from_utf8(modulus).unwrap();
-        let hex = modulus.trim().strip_prefix("Modulus=").unwrap();
-        let bytes: Vec<u8> =
-            (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect();
-        let modulus = BASE64_URL_SAFE_NO_PAD.encode(bytes);
-        let key = format!(r#"{{"kty":"RSA","kid":"k","use":"sig","alg":"RS256","n":"{modulus}","e":"AQAB"}}"#);
-        fs::write(folder.path().join("keys.json"), format!(r#"{{"keys":[{key}]}}"#)).unwrap();
-        fs::write(folder.path().join("secret"), format!("{SECRET}\n")).unwrap();
-        let said = Said { away: false, lasts, audience: "kafka", given: 0 };
-        Arc::new(Self { folder, said: Mutex::new(said) })
-    }
-
-    /// A signed token (RFC 7519), for the broker's own validator.
-    fn token(&self, audience: &str, lasts: u64) -> String {
-        let now = SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs();
-        let head = r#"{"alg":"RS256","kid":"k","typ":"JWT"}"#;
-        let claims = format!(r#"{{"sub":"relay","scope":"w","aud":"{audience}","iat":{now},"exp":{}}}"#, now + lasts);
-        let text = format!("{}.{}", BASE64_URL_SAFE_NO_PAD.encode(head), BASE64_URL_SAFE_NO_PAD.encode(claims));
-        let signed = openssl(&["dgst", "-sha256", "-sign", "key.pem"], self.folder.path(), text.as_bytes());
-        format!("{text}.{}", BASE64_URL_SAFE_NO_PAD.encode(signed))
-    }
-
-    fn see<T>(&self, read: impl FnOnce(&mut Said) -> T) -> T {
-        read(&mut self.said.lock().unwrap())
-    }
-
-    fn secret(&self, text: &str) {
-        fs::write(self.folder.path().join("secret"), text).unwrap();
-    }
-
-    fn listener(&self) -> Listener {
-        let module = "org.apache.kafka.common.security.oauthbearer";
-        let keys = format!("file://{}", self.folder.path().join("keys.json").display());
-        let settings = vec![
-            ("sasl.enabled.mechanisms", "OAUTHBEARER".to_owned()),
-            ("oauthbearer.sasl.jaas.config", format!("{module}.OAuthBearerLoginModule required;")),
-            ("oauthbearer.sasl.server.callback.handler.class", format!("{module}.OAuthBearerValidatorCallbackHandler")),
-            ("oauthbearer.sasl.oauthbearer.jwks.endpoint.url", keys),
-            ("oauthbearer.sasl.oauthbearer.expected.audience", "kafka".to_owned()),
-            // A connection ends with the token that it was made by, unless it shows another one (KIP-368).
-            ("oauthbearer.connections.max.reauth.ms", "3600000".to_owned()),
-        ];
-        Listener { name: "tokens".to_owned(), protocol: "SASL_PLAINTEXT", advertised: None, settings }
-    }
-}
-
-async fn answer(State(issuer): State<Arc<Issuer>>, headers: HeaderMap, form: String) -> (StatusCode, String) {
-    assert_eq!(form, "grant_type=client_credentials&scope=w");
-    let pair = BASE64_STANDARD.encode(format!("relay:{SECRET}"));
-    if headers.get("authorization").is_none_or(|basic| *basic != format!("Basic {pair}")) {
-        return (StatusCode::UNAUTHORIZED, r#"{"error":"invalid_client"}"#.to_owned());
-    }
-    let (away, lasts, audience) = issuer.see(|said| (said.away, said.lasts, said.audience));
-    if away {
-        return (StatusCode::SERVICE_UNAVAILABLE, String::new());
-    }
-    issuer.see(|said| said.given += 1);
-    let token = issuer.token(audience, lasts);
-    (StatusCode::OK, format!(r#"{{"access_token":"{token}","token_type":"Bearer","expires_in":{lasts}}}"#))
-}
 
 /// A table, and a broker with a listener `tokens`, at which relays log in.
 struct Scene {
@@ -229,16 +137,25 @@ impl Stage {
     async fn start(lasts: u64) -> Self {
         let issuer = Issuer::new(lasts);
         let options = BrokerOptions { listeners: vec![issuer.listener()], ..BrokerOptions::default() };
-        let scene = Scene::start(&options).await;
+        Self::with(issuer, &options).await
+    }
+
+    async fn with(issuer: Arc<Issuer>, options: &BrokerOptions) -> Self {
+        let scene = Scene::start(options).await;
         let port = served(Router::new().route("/token", post(answer)).with_state(Arc::clone(&issuer))).await;
         Self { scene, issuer, port }
     }
 
     fn text(&self) -> String {
+        self.text_with("")
+    }
+
+    /// With these keys of `[kafka.oauth2]`, too.
+    fn text_with(&self, more: &str) -> String {
         let (port, folder) = (self.port, self.issuer.folder.path().display());
         self.scene.text(&format!(
             "[kafka.oauth2]\ntoken_url = \"http://127.0.0.1:{port}/token\"\nclient_id = \"relay\"\n\
-             client_secret_file = \"{folder}/secret\"\nscope = \"w\"\n"
+             client_secret_file = \"{folder}/secret\"\nscope = \"w\"\n{more}"
         ))
     }
 }
@@ -377,44 +294,4 @@ async fn replaced_password_of_the_brokers_needs_no_restart() {
     has(5).await;
     assert_eq!(process.log().matches("relay halted").count(), halts, "{}", process.log());
     broker.stop().await.unwrap();
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn log_ins_that_cannot_work_are_refused_by_name() {
-    let oauth2 = "[kafka.oauth2]\ntoken_url = \"https://i/t\"\nclient_id = \"c\"\nclient_secret_file = \"/s\"\n";
-    let cases: BTreeMap<&str, (String, &str)> = [
-        ("mechanism alone", ("[kafka.properties]\nsasl.mechanism = \"OAUTHBEARER\"\n".to_owned(), "needs tokens")),
-        (
-            "another mechanism",
-            (format!("[kafka.properties]\nsasl.mechanism = \"PLAIN\"\n{oauth2}"), "counts for OAUTHBEARER only"),
-        ),
-        (
-            "librdkafka's own",
-            (format!("[kafka.properties]\nsasl.oauthbearer.config = \"principal=x\"\n{oauth2}"), "not by librdkafka"),
-        ),
-        ("no log-in", (format!("[kafka.properties]\nsecurity.protocol = \"ssl\"\n{oauth2}"), "no token is sent")),
-        (
-            "a password, too",
-            (format!("[kafka.properties]\nsasl.password = \"hunter2\"\n{oauth2}"), "counts for nothing"),
-        ),
-        ("in clear", (oauth2.replace("https", "http"), "in clear")),
-        ("no secret", (oauth2.replace("client_secret_file = \"/s\"\n", ""), "client_secret_file")),
-    ]
-    .into();
-    for (name, (section, word)) in cases {
-        let text = format!(
-            "[postgres]\nurl = \"postgresql://u@h/d?sslmode=disable\"\n[kafka]\nbootstrap_servers = \"b:9092\"\n{section}{}",
-            kafka_relay("k", "t", "")
-        );
-        let (code, out, log) = outbox_relay(&text, &["config", "show", "--redacted"]).await;
-        assert!(code == Some(2) && log.contains(word), "{name}: {code:?} {out}{log}");
-        assert!(!log.contains("hunter2"), "{log}");
-    }
-    let text = format!(
-        "[postgres]\nurl = \"postgresql://u@h/d?sslmode=disable\"\n[kafka]\nbootstrap_servers = \"b:9092\"\n{oauth2}{}",
-        kafka_relay("k", "t", "")
-    );
-    let (code, out, log) = outbox_relay(&text, &["config", "show", "--redacted"]).await;
-    assert_eq!(code, Some(0), "{log}");
-    assert!(out.contains("\"security.protocol\" = \"sasl_ssl\"") && out.contains("[kafka.oauth2]"), "{out}");
 }

@@ -3,15 +3,19 @@
 use std::time::{Duration, Instant};
 
 use opentelemetry_proto::tonic::trace::v1::{span::SpanKind, status::StatusCode};
+use outbox_testkit::hex;
 use rustix::process::Signal;
 use tokio_postgres::Client;
 
-use crate::support::collector::{Collected, Collector, Manner, hex};
+use crate::support::collector::{Collected, Collector, Manner};
 use crate::support::gateway::{Gateway, Mood, sms_relay};
 use crate::support::outside::{finding, get, json, line, lines, listener, printed, stdout_relay};
 use crate::support::{
     CLOCK, Database, PATIENCE, Process, bookings, broker, database, eventually, kafka_relay, outbox_relay, toml, unique,
 };
+
+mod answers;
+mod https;
 
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 

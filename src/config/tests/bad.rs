@@ -56,6 +56,7 @@ fn telemetry() {
         ("[kafka]", with("sample = \"5%\""), "telemetry.sample", "a number is needed"),
         ("[kafka]", with("headers_file = \"\""), "telemetry.headers_file", "empty"),
         ("[kafka]", with("ca_fil = \"/c\""), "telemetry.ca_fil", "unknown key"),
+        ("[kafka]", with("cert_file = \"/c\""), "telemetry.cert_file", "a certificate without its key"),
         ("[kafka]", with("token = \"hunter2\""), "telemetry.token", "unknown key"),
     ]);
 }

@@ -28,7 +28,8 @@ fn an_intake_is_opt_in_and_stands_on_the_loopback_interface() {
 #[test]
 fn spans_are_opt_in_and_shown_as_they_are_read() {
     assert_eq!(parse(GOOD).expect("valid").telemetry, None);
-    let section = format!("{GOOD}\n[telemetry]\notlp = \"https://c:4318/\"\nheaders_file = \"/h\"\n");
+    let keys = "headers_file = \"/h\"\nca_file = \"/a\"\ncert_file = \"/c\"\nkey_file = \"/k\"\n";
+    let section = format!("{GOOD}\n[telemetry]\notlp = \"https://c:4318/\"\n{keys}");
     let default = load(&section, &[]);
     assert_eq!(default.telemetry.as_ref().expect("configured").sample, 0.05);
     let all = load(&section, &[("OUTBOX_RELAY__TELEMETRY__SAMPLE", "1")]);

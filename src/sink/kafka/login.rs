@@ -40,8 +40,8 @@ const LOOK: Duration = Duration::from_millis(10);
 pub(super) const REFUSED: [&str; 2] = ["kafka_authentication", "kafka_sasl_authentication_failed"];
 
 /// What to compare when brokers refuse a token.
-const OF_OAUTH2: &str = "Compare the token's audience, scope and issuer with what the brokers' listener expects, and correct \
-                         [kafka.oauth2] or the listener, then `outbox-relay cursor resume NAME`";
+const OF_OAUTH2: &str = "Compare the token's audience, scope and issuer, and the extensions, with what the brokers' listener expects, \
+                         and correct [kafka.oauth2] or the listener, then `outbox-relay cursor resume NAME`";
 const OF_AWS_IAM: &str = "Compare region, role_arn and profile of [kafka.aws_iam] with the cluster's, see that its credentials may \
                           kafka-cluster:Connect there and that this machine's clock is right, then \
                           `outbox-relay cursor resume NAME`";
@@ -49,6 +49,8 @@ const OF_AWS_IAM: &str = "Compare region, role_arn and profile of [kafka.aws_iam
 /// Who gives tokens for a cluster.
 pub(super) struct Issuer {
     tokens: Tokens,
+    /// What is sent with each, by name.
+    extensions: Vec<(String, String)>,
     /// What to do when brokers refuse one.
     advice: &'static str,
     /// The task that renews the token; clients ask on threads of their own, and do not wait for an issuer.
@@ -67,7 +69,8 @@ impl Issuer {
         let oauth2 = config.oauth2.clone();
         let oauth2 = oauth2.map(|config| (Tokens::new(config, TIMEOUT, "[kafka.oauth2]"), OF_OAUTH2));
         let found = oauth2.or_else(|| Some((aws_iam::tokens(config.aws_iam.clone()?), OF_AWS_IAM)));
-        found.map(|(tokens, advice)| Arc::new(Self { tokens, advice, keeper: Mutex::default() }))
+        let extensions = config.extensions.clone().into_iter().collect();
+        found.map(|(tokens, advice)| Arc::new(Self { tokens, extensions, advice, keeper: Mutex::default() }))
     }
 
     /// Has the token renewed ahead of librdkafka's question for the next one, for as long as this is used.
@@ -141,6 +144,7 @@ impl Login {
             token: token.text().to_owned(),
             principal_name: issuer.tokens.name().to_owned(),
             lifetime_ms: i64::try_from(ends.as_millis())?,
+            extensions: issuer.extensions.clone(),
         };
         *self.given() = Some(token);
         Ok(given)

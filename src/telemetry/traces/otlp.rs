@@ -6,43 +6,32 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime};
 
-use opentelemetry_proto::tonic::collector::trace::v1::{ExportTraceServiceRequest, ExportTraceServiceResponse};
-use opentelemetry_proto::tonic::common::v1::{AnyValue, InstrumentationScope, KeyValue, any_value};
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use opentelemetry_proto::tonic::common::v1::InstrumentationScope;
 use opentelemetry_proto::tonic::resource::v1::Resource;
-use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span as Sent, Status, span, status};
+use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans};
 use prost::Message as _;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Client, StatusCode, redirect, retry};
+use reqwest::{Client, redirect, retry};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::{Config, DROPPED, EXPORTED, Span, SpanContext, SpanKind, Value};
-use crate::tls::{self, Verify};
+use super::{Config, DROPPED, EXPORTED, Span, Value};
+use crate::tls::{self, IdentityFiles, Verify};
+
+mod answer;
+mod encoding;
+
+use answer::{Refused, TIMEOUT, Taken, reason};
+use encoding::{attribute, sent};
 
 /// The most spans of a request.
 const BATCH: usize = 512;
 /// How long a span waits for others.
 const COMPANY: Duration = Duration::from_secs(1);
-/// How long the collector may take for a request.
-const TIMEOUT: Duration = Duration::from_secs(3);
 /// How often a batch is sent at most, and how long it waits before the second time; before the third it waits twice as long.
 const ATTEMPTS: u32 = 3;
 const PAUSE: Duration = Duration::from_secs(1);
-/// The most that is read of an answer.
-const ANSWER: usize = 64 << 10;
-
-/// Flags of a span: it is exported; what it belongs to is known to be here, or elsewhere.
-const SAMPLED: u32 = 1;
-const HERE: u32 = 0x100;
-const ELSEWHERE: u32 = 0x300;
-
-/// Why spans were not taken.
-#[derive(Debug)]
-pub(super) struct Refused {
-    pub(super) why: String,
-    /// It may take them a moment later.
-    passes: bool,
-}
 
 /// Who asks the collector.
 pub(super) struct Exporter {
@@ -68,10 +57,10 @@ impl Exporter {
     ///
     /// # Errors
     /// Why the collector has not taken them.
-    pub(super) async fn export(&mut self, spans: &[Span]) -> Result<(), Refused> {
+    pub(super) async fn export(&mut self, spans: &[Span]) -> Result<Taken, Refused> {
         let sent = self.post(self.request(spans).encode_to_vec()).await;
         if sent.is_err() {
-            // The file of the authorities is read again.
+            // The files of the certificates are read again.
             self.client = None;
         }
         sent
@@ -90,42 +79,19 @@ impl Exporter {
         ExportTraceServiceRequest { resource_spans }
     }
 
-    async fn post(&mut self, body: Vec<u8>) -> Result<(), Refused> {
-        let cannot = |why| Refused { why, passes: true };
-        let headers = self.headers().map_err(cannot)?;
+    async fn post(&mut self, body: Vec<u8>) -> Result<Taken, Refused> {
+        let headers = self.headers().map_err(Refused::unasked)?;
         let client = match self.client.take() {
             Some(client) => client,
-            None => client(&self.config).map_err(cannot)?,
+            None => client(&self.config).map_err(Refused::unasked)?,
         };
         let client = self.client.insert(client);
         let asked = client.post(&self.url).headers(headers).body(body).send().await;
-        let mut answer = asked.map_err(|error| cannot(reason(&error)))?;
-        let status = answer.status();
-        if !status.is_success() {
-            let passes = matches!(
-                status,
-                StatusCode::TOO_MANY_REQUESTS
-                    | StatusCode::BAD_GATEWAY
-                    | StatusCode::SERVICE_UNAVAILABLE
-                    | StatusCode::GATEWAY_TIMEOUT
-            );
-            return Err(Refused { why: format!("it answers {status}"), passes });
+        let answer = asked.map_err(|error| Refused::unasked(reason(&error)))?;
+        if !answer.status().is_success() {
+            return Err(answer::of_status(answer.status(), answer.headers(), SystemTime::now()));
         }
-        let mut bytes = Vec::new();
-        while let Some(more) = answer.chunk().await.map_err(|error| cannot(reason(&error)))? {
-            bytes.extend_from_slice(&more);
-            if bytes.len() > ANSWER {
-                return Err(Refused { why: "its answer is none of OTLP".to_owned(), passes: false });
-            }
-        }
-        let answer = ExportTraceServiceResponse::decode(&*bytes)
-            .map_err(|_| Refused { why: "its answer is none of OTLP".to_owned(), passes: false })?;
-        match answer.partial_success.filter(|partial| partial.rejected_spans > 0) {
-            Some(partial) => {
-                Err(Refused { why: format!("it rejects {} of them", partial.rejected_spans), passes: false })
-            }
-            None => Ok(()),
-        }
+        answer::taken(answer).await
     }
 
     /// Read at each export, so that rotated credentials need no restart.
@@ -147,7 +113,8 @@ impl Exporter {
 
 fn client(config: &Config) -> Result<Client, String> {
     let builder = if config.otlp.starts_with("https:") {
-        let connector = tls::connector(Verify::Name, config.ca_file.as_deref(), &["http/1.1"])?;
+        let own = config.identity.as_ref().map(IdentityFiles::read).transpose()?;
+        let connector = tls::connector_as(Verify::Name, config.ca_file.as_deref(), own, &["http/1.1"])?;
         Client::builder().tls_backend_preconfigured(connector)
     } else {
         Client::builder().tls_certs_only([])
@@ -163,29 +130,30 @@ fn client(config: &Config) -> Result<Client, String> {
         .map_err(|error| reason(&error))
 }
 
-/// The innermost cause, which holds neither the URL nor a header.
-fn reason(error: &reqwest::Error) -> String {
-    if error.is_timeout() {
-        return format!("no answer within {TIMEOUT:?}");
-    }
-    let mut cause = std::error::Error::source(error);
-    while let Some(inner) = cause.and_then(std::error::Error::source) {
-        cause = Some(inner);
-    }
-    cause.map_or_else(|| "the request could not be made".to_owned(), ToString::to_string)
-}
-
 /// Sends what comes until the queue is closed or is to end, and then what is left of it.
 pub(super) async fn run(mut exporter: Exporter, mut spans: mpsc::Receiver<Span>, ending: CancellationToken) {
     let mut log = Log { url: exporter.url.clone(), counted: 0, told: false };
     let mut batch = Vec::with_capacity(BATCH);
     while fill(&mut batch, &mut spans, &ending).await {
         let count = batch.len() as u64;
-        let sent = deliver(&mut exporter, &batch, &ending).await;
-        let counter = if sent.is_ok() { &EXPORTED } else { &DROPPED };
-        counter.fetch_add(count, Ordering::Relaxed);
-        log.told(sent.err());
+        let (dropped, why, pause) = match deliver(&mut exporter, &batch, &ending).await {
+            Ok(taken) => (taken.rejected.min(count), taken.why, None),
+            Err(refused) => (count, Some(refused.why), refused.pause),
+        };
+        EXPORTED.fetch_add(count - dropped, Ordering::Relaxed);
+        DROPPED.fetch_add(dropped, Ordering::Relaxed);
+        log.told(why);
         batch.clear();
+        // Of the next batch, too.
+        wait(pause.unwrap_or_default(), &ending).await;
+    }
+}
+
+/// Waits, but not at the end of the process.
+async fn wait(pause: Duration, ending: &CancellationToken) {
+    tokio::select! {
+        () = ending.cancelled() => {}
+        () = tokio::time::sleep(pause) => {}
     }
 }
 
@@ -210,15 +178,12 @@ async fn fill(batch: &mut Vec<Span>, spans: &mut mpsc::Receiver<Span>, ending: &
 }
 
 /// Sends a batch, again where that may help; at the end of the process once.
-async fn deliver(exporter: &mut Exporter, batch: &[Span], ending: &CancellationToken) -> Result<(), Refused> {
+async fn deliver(exporter: &mut Exporter, batch: &[Span], ending: &CancellationToken) -> Result<Taken, Refused> {
     let mut attempt = 1;
     loop {
         match exporter.export(batch).await {
             Err(refused) if refused.passes && attempt < ATTEMPTS && !ending.is_cancelled() => {
-                tokio::select! {
-                    () = ending.cancelled() => {}
-                    () = tokio::time::sleep(PAUSE * attempt) => {}
-                }
+                wait(refused.pause.unwrap_or_default().max(PAUSE * attempt), ending).await;
                 attempt += 1;
             }
             outcome => return outcome,
@@ -234,9 +199,9 @@ struct Log {
 }
 
 impl Log {
-    fn told(&mut self, refused: Option<Refused>) {
+    fn told(&mut self, error: Option<String>) {
         let (dropped, collector) = (super::dropped(), &self.url);
-        let (news, error) = (dropped > self.counted, refused.map(|refused| refused.why));
+        let news = dropped > self.counted;
         if news && !self.told {
             let hint =
                 "Rows are not affected. `outbox-relay check` asks the collector again; [telemetry] has its address.";
@@ -247,47 +212,4 @@ impl Log {
         }
         (self.counted, self.told) = (dropped, news);
     }
-}
-
-fn sent(span: &Span) -> Sent {
-    Sent {
-        trace_id: span.trace_id.to_be_bytes().to_vec(),
-        span_id: span.id.to_be_bytes().to_vec(),
-        parent_span_id: span.parent.map(|parent| parent.to_be_bytes().to_vec()).unwrap_or_default(),
-        flags: SAMPLED | if span.parent.is_some() { HERE } else { 0 },
-        name: span.name.clone(),
-        kind: match span.kind {
-            SpanKind::Internal => span::SpanKind::Internal,
-            SpanKind::Client => span::SpanKind::Client,
-        }
-        .into(),
-        start_time_unix_nano: nanos(span.begun),
-        end_time_unix_nano: nanos(span.ended.max(span.begun)),
-        attributes: span.attributes.iter().map(|(key, value)| attribute(key, value)).collect(),
-        links: span.links.iter().map(link).collect(),
-        status: span.error.as_ref().map(|why| Status { message: why.clone(), code: status::StatusCode::Error.into() }),
-        ..Sent::default()
-    }
-}
-
-fn link(context: &SpanContext) -> span::Link {
-    span::Link {
-        trace_id: context.trace_id.to_be_bytes().to_vec(),
-        span_id: context.span_id.to_be_bytes().to_vec(),
-        flags: ELSEWHERE | u32::from(context.flags),
-        ..span::Link::default()
-    }
-}
-
-fn attribute(key: &str, value: &Value) -> KeyValue {
-    let value = match value {
-        Value::Text(text) => any_value::Value::StringValue(text.clone()),
-        Value::Number(number) => any_value::Value::IntValue(i64::try_from(*number).unwrap_or(i64::MAX)),
-    };
-    KeyValue { key: key.to_owned(), value: Some(AnyValue { value: Some(value) }), ..KeyValue::default() }
-}
-
-fn nanos(at: SystemTime) -> u64 {
-    let since = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }

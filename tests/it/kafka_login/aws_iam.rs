@@ -15,8 +15,7 @@ use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use outbox_testkit::kafka::{BrokerOptions, Listener};
 use tempfile::TempDir;
 
-use super::{Scene, served};
-use crate::consumer::{java, kit};
+use super::{Scene, classes, served};
 use crate::support::outside::{finding, json, standing};
 use crate::support::{Process, database, kafka_relay, toml};
 
@@ -80,17 +79,6 @@ async fn credentials(State(endpoint): State<Arc<Endpoint>>, headers: HeaderMap) 
     (StatusCode::OK, endpoint.another())
 }
 
-/// The broker's own side, compiled.
-fn classes() -> TempDir {
-    let (folder, jar) = (tempfile::tempdir().unwrap(), kit().1.join("kafka-clients-4.3.0.jar"));
-    let mut compiler = java();
-    compiler.args(["-m", "jdk.compiler/com.sun.tools.javac.Main", "-Xlint:all", "-Werror", "--release", "17"]);
-    compiler.arg("-cp").arg(jar).arg("-d").arg(folder.path()).arg("tests/kafka/SignedUrls.java");
-    let compiled = compiler.output().expect("Java 17 or newer (`make deps-test`)");
-    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
-    folder
-}
-
 fn listener() -> Listener {
     let module = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule";
     let settings = vec![
@@ -139,7 +127,7 @@ struct Stage {
 
 impl Stage {
     async fn start(lasts: u64) -> Self {
-        let classes = classes();
+        let classes = classes::compiled("SignedUrls");
         let options = BrokerOptions {
             listeners: vec![listener()],
             classes: Some(classes.path().to_owned()),

@@ -1,15 +1,19 @@
 //! A collector of spans, which decodes what it is sent by the messages of the OTLP specification, and answers as it is told.
 
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::routing::post;
-use opentelemetry_proto::tonic::collector::trace::v1::{ExportTraceServiceRequest, ExportTraceServiceResponse};
+use opentelemetry_proto::tonic::collector::trace::v1::{
+    ExportTracePartialSuccess, ExportTraceServiceRequest, ExportTraceServiceResponse,
+};
 use opentelemetry_proto::tonic::common::v1::{KeyValue, any_value};
 use opentelemetry_proto::tonic::trace::v1::Span;
+use outbox_testkit::hex;
 use prost::Message as _;
 
 use super::{PATIENCE, eventually};
@@ -21,8 +25,12 @@ pub enum Manner {
     Take,
     /// No answer at all.
     Hang,
+    /// It takes the request, and rejects so many of its spans.
+    Reject(i64),
     /// This status.
     Refuse(u16),
+    /// This status, and it asks for a pause of so many seconds.
+    Later(u16, u64),
 }
 
 /// One span, with what its resource says.
@@ -49,11 +57,6 @@ impl Collected {
     }
 }
 
-/// Digits of an id.
-pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 fn text(attributes: &[KeyValue], key: &str) -> Option<String> {
     let found = attributes.iter().find(|attribute| attribute.key == key)?;
     match found.value.as_ref()?.value.as_ref()? {
@@ -67,7 +70,7 @@ fn text(attributes: &[KeyValue], key: &str) -> Option<String> {
 struct Inside {
     manner: Manner,
     spans: Vec<Collected>,
-    asked: Vec<HeaderMap>,
+    asked: Vec<(Instant, HeaderMap)>,
 }
 
 /// See the module.
@@ -100,7 +103,12 @@ impl Collector {
 
     /// The headers of each request, whatever it was answered.
     pub fn asked(&self) -> Vec<HeaderMap> {
-        self.inside.lock().unwrap().asked.clone()
+        self.inside.lock().unwrap().asked.iter().map(|(_, headers)| headers.clone()).collect()
+    }
+
+    /// When each of them came.
+    pub fn asked_at(&self) -> Vec<Instant> {
+        self.inside.lock().unwrap().asked.iter().map(|(at, _)| *at).collect()
     }
 
     /// Waits for a span.
@@ -115,26 +123,35 @@ async fn answer(
     State(inside): State<Arc<Mutex<Inside>>>,
     headers: HeaderMap,
     body: Bytes,
-) -> (StatusCode, [(&'static str, &'static str); 1], Vec<u8>) {
+) -> (StatusCode, HeaderMap, Vec<u8>) {
     let manner = {
         let mut inside = inside.lock().unwrap();
-        inside.asked.push(headers.clone());
+        inside.asked.push((Instant::now(), headers.clone()));
         inside.manner
     };
-    let protobuf = [("content-type", "application/x-protobuf")];
-    match manner {
+    let mut answer = HeaderMap::new();
+    answer.insert("content-type", HeaderValue::from_static("application/x-protobuf"));
+    let status = |status| StatusCode::from_u16(status).unwrap();
+    let rejected = match manner {
         Manner::Hang => std::future::pending().await,
-        Manner::Refuse(status) => (StatusCode::from_u16(status).unwrap(), protobuf, Vec::new()),
-        Manner::Take => {
-            assert_eq!(headers["content-type"], "application/x-protobuf");
-            let request = ExportTraceServiceRequest::decode(body).unwrap();
-            let spans = request.resource_spans.into_iter().flat_map(|of| {
-                let resource = of.resource.unwrap().attributes;
-                let spans = of.scope_spans.into_iter().flat_map(|scope| scope.spans);
-                spans.map(move |span| Collected { resource: resource.clone(), span })
-            });
-            inside.lock().unwrap().spans.extend(spans);
-            (StatusCode::OK, protobuf, ExportTraceServiceResponse::default().encode_to_vec())
+        Manner::Refuse(refused) => return (status(refused), answer, Vec::new()),
+        Manner::Later(refused, pause) => {
+            answer.insert("retry-after", HeaderValue::from(pause));
+            return (status(refused), answer, Vec::new());
         }
-    }
+        Manner::Take => None,
+        Manner::Reject(rejected_spans) => {
+            let error_message = "an attribute is too long".to_owned();
+            Some(ExportTracePartialSuccess { rejected_spans, error_message })
+        }
+    };
+    assert_eq!(headers["content-type"], "application/x-protobuf");
+    let request = ExportTraceServiceRequest::decode(body).unwrap();
+    let spans = request.resource_spans.into_iter().flat_map(|of| {
+        let resource = of.resource.unwrap().attributes;
+        let spans = of.scope_spans.into_iter().flat_map(|scope| scope.spans);
+        spans.map(move |span| Collected { resource: resource.clone(), span })
+    });
+    inside.lock().unwrap().spans.extend(spans);
+    (StatusCode::OK, answer, ExportTraceServiceResponse { partial_success: rejected }.encode_to_vec())
 }

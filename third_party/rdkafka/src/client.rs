@@ -379,10 +379,17 @@ impl<C: ClientContext> Client<C> {
                 .generate_oauth_token(oauthbearer_config.as_deref())?;
             let token = CString::new(token_info.token)?;
             let principal_name = CString::new(token_info.principal_name)?;
-            Ok((token, principal_name, token_info.lifetime_ms))
+            let mut extensions = Vec::with_capacity(2 * token_info.extensions.len());
+            for (name, value) in token_info.extensions {
+                extensions.push(CString::new(name)?);
+                extensions.push(CString::new(value)?);
+            }
+            Ok((token, principal_name, token_info.lifetime_ms, extensions))
         })();
         match res {
-            Ok((token, principal_name, lifetime_ms)) => {
+            Ok((token, principal_name, lifetime_ms, extensions)) => {
+                let mut pointers: Vec<*const c_char> =
+                    extensions.iter().map(|text| text.as_ptr()).collect();
                 let mut err_buf = ErrBuf::new();
                 let code = unsafe {
                     rdkafka_sys::rd_kafka_oauthbearer_set_token(
@@ -390,8 +397,8 @@ impl<C: ClientContext> Client<C> {
                         token.as_ptr(),
                         lifetime_ms,
                         principal_name.as_ptr(),
-                        ptr::null_mut(),
-                        0,
+                        pointers.as_mut_ptr(),
+                        pointers.len(),
                         err_buf.as_mut_ptr(),
                         err_buf.capacity(),
                     )
@@ -622,10 +629,8 @@ impl NativeQueue {
 /// A generated OAuth token and its associated metadata.
 ///
 /// When using the `OAUTHBEARER` SASL authentication method, this type is
-/// returned from [`ClientContext::generate_oauth_token`]. The token and
-/// principal name must not contain embedded null characters.
-///
-/// Specifying SASL extensions is not currently supported.
+/// returned from [`ClientContext::generate_oauth_token`]. The token,
+/// principal name and extensions must not contain embedded null characters.
 pub struct OAuthToken {
     /// The token value to set.
     pub token: String,
@@ -633,6 +638,8 @@ pub struct OAuthToken {
     pub principal_name: String,
     /// When the token expires, in number of milliseconds since the Unix epoch.
     pub lifetime_ms: i64,
+    /// SASL extensions that are sent with it (RFC 7628, section 3.1; KIP-342): names and values.
+    pub extensions: Vec<(String, String)>,
 }
 
 #[cfg(test)]

@@ -25,6 +25,8 @@ pub struct ClusterConfig {
     pub password_file: Option<PathBuf>,
     /// Who gives tokens, where the brokers want them.
     pub oauth2: Option<oauth2::Config>,
+    /// SASL extensions that are sent with its tokens, by name.
+    pub extensions: BTreeMap<String, String>,
     /// How tokens are signed, where the brokers are Amazon's.
     pub aws_iam: Option<aws_iam::Config>,
 }
@@ -80,6 +82,7 @@ impl fmt::Debug for ClusterConfig {
             .field("properties", &self.properties.keys())
             .field("password_file", &self.password_file)
             .field("oauth2", &self.oauth2)
+            .field("extensions", &self.extensions.keys())
             .field("aws_iam", &self.aws_iam)
             .finish()
     }
