@@ -13,6 +13,7 @@ use rdkafka::client::DefaultClientContext;
 use rdkafka::config::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 
+mod format;
 mod java;
 mod mock;
 mod properties;
@@ -21,7 +22,7 @@ pub use java::{JARS, Java};
 use java::{archive, archive_use, jars, program};
 pub use mock::MockBroker;
 pub use properties::Listener;
-use properties::{AUTHORIZER, properties};
+use properties::{AUTHORIZER, LEFT_ALONE, properties};
 
 use super::startup::{free_port, tail, until};
 use super::watchdog::{Process, Program, Signal, Watchdog};
@@ -43,6 +44,8 @@ pub struct BrokerOptions {
     pub authorizes: bool,
     /// A directory of classes that its listeners' settings name.
     pub classes: Option<PathBuf>,
+    /// Whether it is neither killed nor frozen: its controller and it need not look after each other five times a second.
+    pub left_alone: bool,
 }
 
 /// A real Apache Kafka broker of one node.
@@ -71,7 +74,7 @@ impl RealBroker {
     /// # Errors
     /// As [`Self::start`].
     pub async fn start_with(options: &BrokerOptions) -> anyhow::Result<Self> {
-        let BrokerOptions { java, listeners, authorizes, classes } = options;
+        let BrokerOptions { java, listeners, authorizes, classes, left_alone } = options;
         let jars = jars()?;
         let mut watchdog = Watchdog::start("kafka")?;
         let dir = watchdog.dir().to_owned();
@@ -83,15 +86,11 @@ impl RealBroker {
         }
         let mut properties = properties(port, controller, listeners, &ports, &dir.join("data"));
         properties.push_str(if *authorizes { AUTHORIZER } else { "" });
+        // Of two values of one name, the last counts.
+        properties.push_str(if *left_alone { LEFT_ALONE } else { "" });
         std::fs::write(dir.join("server.properties"), properties)?;
 
-        // A cluster id is 16 bytes in URL-safe base64; the last digit then holds four bits.
-        let id: String = (0..21).map(|_| fastrand::alphanumeric()).chain(['A']).collect();
-        let log = dir.join("format.log");
-        let format = ["kafka.tools.StorageTool", "format", "--standalone", "-t", &id, "-c", "server.properties"];
-        let mut formatter = watchdog.spawn(&program(Java::Brief, &jars, &log, archive_use(&jars), &format)?)?;
-        let status = watchdog.reap(&mut formatter, START).await?;
-        ensure!(status.success(), "Kafka's data directory cannot be formatted:\n{}", tail(&log));
+        format::format(&mut watchdog, &jars).await?;
 
         let main = ["kafka.Kafka", "server.properties"];
         let archive = match java {

@@ -31,22 +31,7 @@ impl Fleet {
         let owner = database.connect("postgres").await;
         Table::PLAIN.create(&owner).await.unwrap();
         broker.create_topic(&topic, 3, &[]).await.unwrap();
-        owner.batch_execute("INSERT INTO outbox.control (cursor, paused) VALUES ('paused', true)").await.unwrap();
-        owner
-            .batch_execute(
-                "CREATE TABLE todos (id integer PRIMARY KEY, at timestamptz NOT NULL, sent boolean NOT NULL DEFAULT false); \
-                 GRANT SELECT, UPDATE (sent) ON todos TO relay; \
-                 INSERT INTO todos SELECT n, now() + n * interval '20 milliseconds' FROM generate_series(1, 10000) AS n",
-            )
-            .await
-            .unwrap();
-        owner
-            .batch_execute(
-                "INSERT INTO outbox.schedule (name, relay, rule) VALUES ('ticks', 'jobs', 'FREQ=SECONDLY'), \
-                 ('never', 'jobs', 'FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30')",
-            )
-            .await
-            .unwrap();
+        prepare(&owner).await;
         let (accepting, failing, refusing) = (Gateway::start().await, Gateway::start().await, Gateway::start().await);
         failing.set(Mood::Refuse(503, "{}"));
         refusing.set(Mood::Refuse(400, r#"{"code":21211}"#));
@@ -79,14 +64,33 @@ impl Fleet {
         for replica in &replicas {
             listeners.push(listener(replica).await);
         }
-        for listener in &listeners {
-            eventually(PATIENCE * 2, || async { get(&format!("{listener}/readyz")).await.0 == 200 }).await;
-        }
-        for replica in &replicas {
-            let refused = client().post(format!("{}/v1/requests", address(replica).await));
-            assert_eq!(answer(refused).await.unwrap().status, 401);
-        }
+        settled(&replicas, &listeners).await;
         halted(&owner, "halted").await;
         Self { database, owner, replicas, listeners, _writers: writers, _tokens: tokens }
+    }
+}
+
+/// A cursor that is paused, rows that become due, and two schedules.
+async fn prepare(owner: &Client) {
+    for sql in [
+        "INSERT INTO outbox.control (cursor, paused) VALUES ('paused', true)",
+        "CREATE TABLE todos (id integer PRIMARY KEY, at timestamptz NOT NULL, sent boolean NOT NULL DEFAULT false); \
+         GRANT SELECT, UPDATE (sent) ON todos TO relay; \
+         INSERT INTO todos SELECT n, now() + n * interval '20 milliseconds' FROM generate_series(1, 10000) AS n",
+        "INSERT INTO outbox.schedule (name, relay, rule) VALUES ('ticks', 'jobs', 'FREQ=SECONDLY'), \
+         ('never', 'jobs', 'FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30')",
+    ] {
+        owner.batch_execute(sql).await.unwrap();
+    }
+}
+
+/// Each replica is ready, and has refused a call.
+async fn settled(replicas: &[Process], listeners: &[String]) {
+    for listener in listeners {
+        eventually(PATIENCE * 2, || async { get(&format!("{listener}/readyz")).await.0 == 200 }).await;
+    }
+    for replica in replicas {
+        let refused = client().post(format!("{}/v1/requests", address(replica).await));
+        assert_eq!(answer(refused).await.unwrap().status, 401);
     }
 }

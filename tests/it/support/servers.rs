@@ -4,7 +4,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use outbox_testkit::kafka::RealBroker;
+use outbox_testkit::kafka::{BrokerOptions, RealBroker};
 use outbox_testkit::postgres::{Options, Postgres, login};
 use tokio::sync::OnceCell;
 use tokio_postgres::Client;
@@ -46,7 +46,8 @@ pub async fn postgres() -> &'static Postgres {
 /// The shared broker.
 pub async fn broker() -> &'static RealBroker {
     static SHARED: OnceCell<RealBroker> = OnceCell::const_new();
-    SHARED.get_or_init(|| async { RealBroker::start().await.expect("Apache Kafka") }).await
+    let options = BrokerOptions { left_alone: true, ..BrokerOptions::default() };
+    SHARED.get_or_init(|| async { RealBroker::start_with(&options).await.expect("Apache Kafka") }).await
 }
 
 /// A new database made from the template, in the shared cluster.
