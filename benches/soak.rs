@@ -27,7 +27,6 @@ mod soak {
     pub mod storm;
     pub mod table;
     pub mod tally;
-    pub mod wait;
     pub mod writers;
 }
 

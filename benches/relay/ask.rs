@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, ensure};
 use serde_json::json;
 use tokio_postgres::Client;
 
@@ -104,14 +104,7 @@ async fn http(stage: &Stage, calls: u64) -> anyhow::Result<(f64, Vec<f64>)> {
     let mut process = Process::spawn(&toml, "intake")?;
     let url = format!("http://{address}/v1/requests");
     let client = reqwest::Client::builder().no_proxy().build()?;
-    let begun = Instant::now();
-    while client.get(&url).send().await.is_err() {
-        process.check()?;
-        if begun.elapsed() > PATIENCE {
-            bail!("the intake does not answer:\n{}", process.log());
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    process.until(PATIENCE, "the intake answers", async || Ok(client.get(&url).send().await.is_ok())).await?;
     let ask = |number: u64| {
         let body = format!(
             r#"{{"dedupe_key":"k{number}","user_id":"ada","template":"welcome","parameters":{{"name":"Ada"}}}}"#

@@ -1,8 +1,7 @@
 //! `idle`: what a relay that has nothing to do costs.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::ensure;
 use serde_json::json;
 
 use super::figure::{mib, rounded};
@@ -15,7 +14,6 @@ use super::stage::{QUIET, Stage};
 
 const PERCENT: f64 = 0.5;
 const PATIENCE: Duration = Duration::from_secs(30);
-const POLL: Duration = Duration::from_millis(50);
 
 /// Watches a relay whose only row has been relayed.
 pub async fn measure(stage: &Stage, options: &Options, report: &mut Report) -> anyhow::Result<()> {
@@ -33,12 +31,7 @@ pub async fn measure(stage: &Stage, options: &Options, report: &mut Report) -> a
     owner.batch_execute(&format!("INSERT INTO {QUIET} (customer, payload) VALUES ('c', 'x'); CHECKPOINT")).await?;
     let mut process = Process::start(&stage.near(), &relay, "r1")?;
     options.say("idle");
-    let begun = Instant::now();
-    while stage.records(&topic)? == 0 {
-        process.check()?;
-        ensure!(begun.elapsed() < PATIENCE, "the only row has not arrived:\n{}", process.log());
-        tokio::time::sleep(POLL).await;
-    }
+    process.until(PATIENCE, "the only row has arrived", async || Ok(stage.records(&topic)? > 0)).await?;
     Spent::settle(&owner).await?;
     process.check()?;
     let (cluster, before) = (Spent::look(&owner).await?, process.usage()?);

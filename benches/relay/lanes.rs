@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::ensure;
 use axum::Router;
 use axum::extract::State;
 use serde_json::json;
@@ -42,6 +41,8 @@ const PER_SECOND: f64 = 2_000.0;
 /// Of a core, in percent.
 pub const CORE: f64 = 100.0;
 const MEMORY_MIB: f64 = 100.0;
+/// Until the first message arrives.
+const PATIENCE: Duration = Duration::from_secs(30);
 /// The relay is ready, and a turn is under way.
 const WARM: Duration = Duration::from_secs(2);
 
@@ -109,12 +110,7 @@ impl Watched {
 /// Runs the relay of this configuration, and watches it for so long once it is under way.
 pub async fn watch(toml: &str, receiver: &Receiver, seconds: u64) -> anyhow::Result<Watched> {
     let mut process = Process::spawn(toml, "r1")?;
-    let begun = Instant::now();
-    while receiver.answered() == 0 {
-        process.check()?;
-        ensure!(begun.elapsed() < Duration::from_secs(30), "nothing arrives: {}", process.log());
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    process.until(PATIENCE, "a message arrives", async || Ok(receiver.answered() > 0)).await?;
     tokio::time::sleep(WARM).await;
     let (from, cpu_s, watched) = (receiver.answered(), process.usage()?.cpu_s, Instant::now());
     tokio::time::sleep(Duration::from_secs(seconds)).await;

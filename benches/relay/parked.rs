@@ -117,14 +117,8 @@ async fn prepare(stage: &Stage, owner: &Client, kind: Kind) -> anyhow::Result<Pr
     );
     owner.batch_execute(&poison).await?;
     let mut process = Process::start(&stage.near(), &relay(&prepared), "r1")?;
-    let begun = Instant::now();
-    while parked(owner, &prepared.name).await? < kind.keys {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-        process.check()?;
-        if begun.elapsed() > PATIENCE {
-            bail!("not all keys are parked within {PATIENCE:?}:\n{}", process.log());
-        }
-    }
+    let are_parked = async || Ok(parked(owner, &prepared.name).await? >= kind.keys);
+    process.until(PATIENCE, "all keys are parked", are_parked).await?;
     process.stop().await?;
     alter(stage, &prepared.topic, USUAL_BYTES).await?;
     Ok(prepared)

@@ -3,7 +3,8 @@
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
+use outbox_testkit::wait;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::stage::Way;
@@ -136,10 +137,31 @@ impl Process {
 
     /// Fails when the process has ended, with the end of its log.
     pub fn check(&mut self) -> anyhow::Result<()> {
-        if let Some(status) = self.child.try_wait()? {
-            bail!("outbox-relay has ended ({status}):\n{}", self.log());
-        }
-        Ok(())
+        self.is_alive().with_context(|| self.log())
+    }
+
+    fn is_alive(&mut self) -> anyhow::Result<()> {
+        let ended = self.child.try_wait()?;
+        ended.map_or(Ok(()), |status| Err(anyhow!("outbox-relay has ended ({status})")))
+    }
+
+    /// Waits until something is so, which `what` names. Fails with the end of the log when that takes too long, or when the process
+    /// has ended.
+    pub async fn until(
+        &mut self,
+        longest: Duration,
+        what: &str,
+        reached: impl AsyncFn() -> anyhow::Result<bool>,
+    ) -> anyhow::Result<()> {
+        let looked = wait::until(longest, what, async || {
+            let is_so = reached().await?;
+            if !is_so {
+                self.is_alive()?;
+            }
+            Ok(is_so)
+        })
+        .await;
+        looked.with_context(|| self.log())
     }
 
     /// The end of its log.

@@ -66,13 +66,8 @@ async fn kill(stage: &Stage, owner: &Client, rows: u64, at: u64) -> anyhow::Resu
         "SELECT c.position_id = (SELECT id::text FROM {} ORDER BY created_at DESC, id DESC LIMIT 1) FROM outbox.cursor AS c WHERE name = $1",
         Payload::Text.table()
     );
-    while owner.query_one(&done, &[&name]).await?.get::<_, Option<bool>>(0) != Some(true) {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-        heir.check()?;
-        if begun.elapsed() > PATIENCE {
-            bail!("the backlog is not drained within {PATIENCE:?}:\n{}", heir.log());
-        }
-    }
+    let is_drained = async || Ok(owner.query_one(&done, &[&name]).await?.get::<_, Option<bool>>(0) == Some(true));
+    heir.until(PATIENCE, "the backlog is drained", is_drained).await?;
     heir.stop().await?;
     let records = stage.records(&topic)?;
     let Some(repeated) = records.checked_sub(usize::try_from(rows)?) else {

@@ -102,11 +102,11 @@ pub async fn measure(stage: &Stage, options: &Options) -> anyhow::Result<Watched
     );
     let begun = Instant::now();
     let mut process = Process::spawn(&toml, "r1")?;
-    until(&mut process, COMPUTING, async || Ok(owner.query_one(UNKNOWN, &[&name]).await?.get::<_, i64>(0) == 0))
-        .await?;
+    let none = async |sql: &str| anyhow::Ok(owner.query_one(sql, &[&name]).await?.get::<_, i64>(0) == 0);
+    process.until(COMPUTING, "all next occurrences are computed", async || none(UNKNOWN).await).await?;
     let computed_per_second = options.schedules as f64 / begun.elapsed().as_secs_f64();
     // What was due meanwhile.
-    until(&mut process, ENDING, async || Ok(owner.query_one(OPEN, &[&name]).await?.get::<_, i64>(0) == 0)).await?;
+    process.until(ENDING, "what was due has ended", async || none(OPEN).await).await?;
     // The stage has no autovacuum, which would do this now.
     owner.batch_execute("VACUUM ANALYZE outbox.schedule").await.context("vacuum")?;
 
@@ -122,7 +122,7 @@ pub async fn measure(stage: &Stage, options: &Options) -> anyhow::Result<Watched
         let row = owner.query_one(DUE, &[&name, &from, &seconds]).await?;
         Ok(row.get::<_, i64>(0) == row.get::<_, i64>(1))
     };
-    until(&mut process, ENDING, all).await?;
+    process.until(ENDING, "what became due has ended", all).await?;
     process.stop().await?;
     let mut millis: Vec<f64> =
         owner.query(LATE, &[&name, &from, &seconds]).await?.iter().map(|row| row.get(0)).collect();
@@ -141,18 +141,4 @@ pub async fn measure(stage: &Stage, options: &Options) -> anyhow::Result<Watched
         postgres_cores: used / (seconds + 1.0),
         rss_max_bytes: after.rss_max_bytes,
     })
-}
-
-async fn until(
-    process: &mut Process,
-    patience: Duration,
-    reached: impl AsyncFn() -> anyhow::Result<bool>,
-) -> anyhow::Result<()> {
-    let begun = Instant::now();
-    while !reached().await? {
-        process.check()?;
-        ensure!(begun.elapsed() < patience, "not within {patience:?}:\n{}", process.log());
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    Ok(())
 }

@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, ensure};
+use anyhow::Context as _;
+use outbox_testkit::wait;
 use tokio_postgres::Client;
 
 use super::process::TICKS;
@@ -64,12 +65,9 @@ impl Spent {
         if self.wal == before.wal {
             return Ok(0);
         }
-        let begun = Instant::now();
         let flushed = "SELECT (pg_current_wal_flush_lsn() - '0/0')::bigint >= $1";
-        while !owner.query_one(flushed, &[&self.wal]).await?.get::<_, bool>(0) {
-            ensure!(begun.elapsed() < FLUSHED, "the WAL is not flushed");
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
+        let is_flushed = async || Ok(owner.query_one(flushed, &[&self.wal]).await?.get::<_, bool>(0));
+        wait::until(FLUSHED, "the WAL is flushed", is_flushed).await?;
         let sql = "SELECT COALESCE(sum(record_length), 0)::bigint FROM pg_get_wal_records_info('0/0'::pg_lsn + $1::bigint::numeric, \
             '0/0'::pg_lsn + $2::bigint::numeric) WHERE (resource_manager, record_type) <> ('Standby', 'RUNNING_XACTS')";
         Ok(owner.query_one(sql, &[&before.wal, &self.wal]).await.context("pg_walinspect")?.get(0))

@@ -3,7 +3,7 @@
 //! The relay itself has filled the topic. What is equal is read once, what differs is looked for once more: so both are measured, the
 //! second with rows that a cursor was moved over by hand.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
@@ -73,12 +73,9 @@ async fn relayed(owner: &Client, toml: &str, cursor: &str) -> anyhow::Result<()>
     let last = format!("SELECT id::text FROM {TABLE} ORDER BY created_at DESC, id DESC LIMIT 1");
     let last: String = owner.query_one(&last, &[]).await?.get(0);
     let arrived = "SELECT EXISTS (SELECT FROM outbox.cursor WHERE name = $1 AND position_id = $2)";
-    let (mut process, begun) = (Process::spawn(toml, "r1")?, Instant::now());
-    while !owner.query_one(arrived, &[&cursor, &last]).await?.get::<_, bool>(0) {
-        process.check()?;
-        ensure!(begun.elapsed() < FILLED, "the topic is not filled within {FILLED:?}:\n{}", process.log());
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+    let mut process = Process::spawn(toml, "r1")?;
+    let is_filled = async || Ok(owner.query_one(arrived, &[&cursor, &last]).await?.get::<_, bool>(0));
+    process.until(FILLED, "the topic is filled", is_filled).await?;
     process.stop().await
 }
 

@@ -11,6 +11,7 @@ use anyhow::{Context as _, ensure};
 use chrono::{SecondsFormat, TimeDelta, Utc};
 use fastrand::Rng;
 use outbox_testkit::kafka::delete_topic;
+use outbox_testkit::wait::until;
 
 use super::draw::Draw;
 use super::journal::Journal;
@@ -20,7 +21,6 @@ use super::replicas::{CONFIG, Replicas, verb};
 use super::stage::{Access, Stage};
 use super::storm::settle_prepared;
 use super::table;
-use super::wait::until;
 use super::writers::Writers;
 use findings::Findings;
 use plants::Planter;

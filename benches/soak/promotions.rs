@@ -14,12 +14,12 @@ use chrono::{SecondsFormat, TimeDelta, Utc};
 use fastrand::Rng;
 use outbox_testkit::consumer::Consumer;
 use outbox_testkit::kafka::RealBroker;
+use outbox_testkit::wait::until;
 use serde_json::{Value, json};
 
 use super::journal::Journal;
 use super::options::Options;
 use super::replicas::{CONFIG, Replicas, ask};
-use super::wait::until;
 use load::Load;
 use pair::{Pair, ROLE};
 use tally::Tally;

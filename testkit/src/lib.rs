@@ -29,11 +29,13 @@ pub mod consumer;
 pub mod delivery;
 pub mod gateway;
 pub mod kafka;
+pub mod order;
 pub mod postgres;
 pub mod provider;
 pub mod registry;
 pub mod smtp;
 pub mod startup;
+pub mod wait;
 pub mod watchdog;
 
 mod database;
@@ -50,6 +52,7 @@ mod sample;
 mod scene;
 mod schedules;
 mod summary;
+mod table_scene;
 mod takeover;
 mod throttle;
 mod verified;
@@ -174,6 +177,12 @@ async fn perform<S: Stage>(options: Options) -> anyhow::Result<Verdict> {
 fn interrupted() -> Verdict {
     eprintln!("Interrupted: no verdict; everything is removed.");
     Verdict::Undecided
+}
+
+/// Bytes as lower-case hexadecimal digits, two for each.
+#[must_use]
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// This machine's clock, which the servers on it share.

@@ -11,6 +11,7 @@ mod planted;
 mod refusals;
 mod sinks;
 mod storm;
+pub mod storms;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -3,13 +3,13 @@
 use std::time::{Duration, Instant};
 
 use anyhow::ensure;
+use outbox_testkit::wait::until;
 use tokio_postgres::Client;
 
 use super::findings::Findings;
 use super::tables::{HASTY, SHARDED, STORM};
 use super::topics::Topics;
 use super::{PATIENCE, Scene};
-use crate::soak::wait::until;
 
 /// A slice ends after a minute and is compared a minute later, or when the pauses between comparisons let it.
 const AUDIT: Duration = Duration::from_secs(300);

@@ -6,13 +6,13 @@ use anyhow::Context as _;
 use axum::body::Bytes;
 use futures_util::SinkExt as _;
 use outbox_testkit::postgres::connect;
+use outbox_testkit::wait::until;
 use tokio_postgres::Client;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::tables::HASTY;
 use crate::soak::kinds::Plant;
 use crate::soak::stage::Access;
-use crate::soak::wait::until;
 
 /// What the second transaction of a message waits for.
 const GATE: i64 = 7;

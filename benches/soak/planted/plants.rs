@@ -6,6 +6,7 @@ use anyhow::{Context as _, ensure};
 use fastrand::Rng;
 use outbox_relay::position::Timestamp;
 use outbox_testkit::postgres::connect;
+use outbox_testkit::wait::until;
 use tokio_postgres::Client;
 
 use super::Scene;
@@ -13,7 +14,6 @@ use super::held;
 use super::tables::{HASTY, SHARDED, STORM, table};
 use super::topics::Topics;
 use crate::soak::kinds::Plant;
-use crate::soak::wait::until;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How young the rows are that a copy of the topic lacks.

@@ -1,12 +1,13 @@
 //! The verdict: the rows of the table, against what came to the provider. It knows nothing of the relays but which of them have
 //! lanes.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 use serde::Serialize;
 
 use super::IN_FLIGHT;
 use crate::delivery::Verdict;
+use crate::order::{self, Came};
 
 /// A message, by its number in the order of the table, and whom it goes to.
 #[derive(Clone, Debug)]
@@ -54,28 +55,22 @@ impl Figures {
     /// `arrivals`: in the order in which they came.
     pub(super) fn of(rows: &[Row], arrivals: &[Arrival]) -> Self {
         let phones: HashMap<i64, &str> = rows.iter().map(|row| (row.id, row.phone.as_str())).collect();
-        let mut open: HashMap<&str, BTreeSet<i64>> = HashMap::new();
-        for row in rows {
-            open.entry(&row.phone).or_default().insert(row.id);
+        let known: Vec<(&Arrival, &str)> =
+            arrivals.iter().filter_map(|arrival| Some((arrival, *phones.get(&arrival.id)?))).collect();
+        let came = known.iter().map(|(arrival, lane)| Came { lane, number: arrival.id, accepted: arrival.accepted });
+        let overtakings = order::overtakings(rows.iter().map(|row| (row.id, row.phone.as_str())), came);
+        let numbers: HashSet<&str> = overtakings.iter().map(|one| one.lane).collect();
+        let taken: Vec<&Arrival> = known.iter().map(|(arrival, _)| *arrival).filter(|one| one.accepted).collect();
+        let accepted: HashSet<i64> = taken.iter().map(|arrival| arrival.id).collect();
+        Self {
+            sent: accepted.len(),
+            waiting: rows.len() - accepted.len(),
+            repeated: taken.len() - accepted.len(),
+            unanswered: taken.iter().filter(|arrival| !arrival.answered).count(),
+            phantom: arrivals.len() - known.len(),
+            overtaking: overtakings.len(),
+            numbers: numbers.len(),
         }
-        let (mut figures, mut accepted, mut numbers) = (Self::default(), HashSet::new(), HashSet::new());
-        for arrival in arrivals {
-            let Some(phone) = phones.get(&arrival.id).copied() else {
-                figures.phantom += 1;
-                continue;
-            };
-            let of_number = open.entry(phone).or_default();
-            if of_number.range(..arrival.id).next().is_some() {
-                figures.overtaking += 1;
-                numbers.insert(phone);
-            }
-            if arrival.accepted {
-                of_number.remove(&arrival.id);
-                figures.repeated += usize::from(!accepted.insert(arrival.id));
-                figures.unanswered += usize::from(!arrival.answered);
-            }
-        }
-        Self { sent: accepted.len(), waiting: rows.len() - accepted.len(), numbers: numbers.len(), ..figures }
     }
 }
 

@@ -7,7 +7,6 @@ use tokio::task::JoinHandle;
 use tokio_postgres::Client;
 use tokio_util::sync::CancellationToken;
 
-use super::RELAYS;
 use super::judge::Row;
 
 /// Whom messages go to.
@@ -16,7 +15,7 @@ const NUMBERS: u32 = 30;
 const PERIOD: Duration = Duration::from_millis(25);
 
 /// Both relays of pending rows have a mark of their own.
-const TABLE: &str = "
+pub(super) const TABLE: &str = "
     CREATE TABLE public.reminders (
         id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, due timestamptz NOT NULL DEFAULT clock_timestamp(),
         phone text NOT NULL, sent_alone boolean NOT NULL DEFAULT false, sent_lanes boolean NOT NULL DEFAULT false);
@@ -29,27 +28,18 @@ const INSERT: &str = "
     WITH made AS (INSERT INTO public.reminders (phone) VALUES ($1::text) RETURNING id)
     SELECT outbox.enqueue('demo', 'reminder', jsonb_build_object('phone', $1::text, 'n', made.id)) FROM made";
 const ROWS: &str = "SELECT id, phone FROM public.reminders ORDER BY due, id";
-const BEGUN: &str = "
+/// Whether all three relays have their cursor, and requests can be made.
+pub(super) const BEGUN: &str = "
     SELECT (SELECT count(*) FROM outbox.cursor WHERE name = ANY ($1)) = 3
         AND EXISTS (SELECT FROM outbox.template WHERE name = 'reminder')";
 const OPEN: &str = "
     SELECT (SELECT count(*) FROM public.reminders WHERE NOT (sent_alone AND sent_lanes))
         + (SELECT count(*) FROM outbox.request WHERE status IN ('pending', 'processing'))";
 
-/// Makes the table.
-pub(super) async fn create(owner: &Client) -> anyhow::Result<()> {
-    Ok(owner.batch_execute(TABLE).await?)
-}
-
 /// The rows, in their order.
 pub(super) async fn all(owner: &Client) -> anyhow::Result<Vec<Row>> {
     let rows = owner.query(ROWS, &[]).await?;
     Ok(rows.iter().map(|row| Row { id: row.get(0), phone: row.get(1) }).collect())
-}
-
-/// Whether all three relays have their cursor, and requests can be made.
-pub(super) async fn begun(owner: &Client) -> anyhow::Result<bool> {
-    Ok(owner.query_one(BEGUN, &[&RELAYS.as_slice()]).await?.get(0))
 }
 
 /// Whether each row has both marks, and no request is open.

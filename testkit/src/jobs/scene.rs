@@ -1,63 +1,26 @@
-//! What the jobs are played on: database, table, provider, and the configuration of the replicas.
+//! What the jobs are played on: the stage of one table and one provider, and the configuration of the replicas.
 
-use tokio_postgres::Client;
-
-use super::{IN_FLIGHT, RELAYS, play, rows};
+use super::rows::{BEGUN, TABLE};
+use super::{IN_FLIGHT, RELAYS, play};
 use crate::delivery::Verdict;
 use crate::postgres::Postgres;
 use crate::provider::{Answer, Provider, Request};
-use crate::replicas::Replicas;
+use crate::table_scene::{self, Part, Played};
 use crate::view::View;
-use crate::{Options, Stage, database, faults};
+use crate::{Options, faults};
 
-/// All of it. Dropped, it is gone, too.
+/// The stage of the jobs.
+pub(crate) type Scene = table_scene::Scene<Jobs>;
+
+/// The scenario jobs.
 #[derive(Debug)]
-pub(crate) struct Scene {
-    postgres: Postgres,
-    pub(super) provider: Provider,
-    pub(super) replicas: Replicas,
-    /// Superuser, for the view and for the ground truth.
-    pub(super) owner: Client,
-}
+pub(crate) struct Jobs;
 
-impl Stage for Scene {
-    fn title(options: &Options) -> String {
-        format!("outbox-relay demo: jobs, {} replicas, seed {}", options.replicas, options.seed)
-    }
+impl Played for Jobs {
+    const PART: Part = Part { name: "jobs", table: TABLE, begun: BEGUN, relays: RELAYS, answer: faulty, config };
 
-    async fn set(options: &Options, view: &mut View) -> anyhow::Result<Self> {
-        view.note("starting PostgreSQL");
-        let (postgres, owner) = database::start().await?;
-        rows::create(&owner).await?;
-        let seed = options.seed;
-        let provider = Provider::start(move |request| faulty(seed, request)).await?;
-        view.note(&format!("starting {} replicas of `outbox-relay run`", options.replicas));
-        let mut replicas = Replicas::prepare(options.replicas)?;
-        replicas.start(&config(&postgres, &provider))?;
-        Ok(Self { postgres, provider, replicas, owner })
-    }
-
-    async fn play(&mut self, options: &Options, view: &mut View) -> anyhow::Result<Verdict> {
-        play::play(options, self, view).await
-    }
-
-    async fn clear(self) -> anyhow::Result<()> {
-        drop(self.provider);
-        drop(self.owner);
-        self.replicas.stop().await?;
-        self.postgres.stop().await
-    }
-}
-
-impl Scene {
-    /// Waits for the three cursors.
-    pub(super) async fn begun(&self) -> anyhow::Result<()> {
-        self.replicas.until("The relays have made no cursors", async || rows::begun(&self.owner).await).await
-    }
-
-    /// A connection of the application's.
-    pub(super) async fn app(&self) -> anyhow::Result<Client> {
-        Ok(crate::postgres::connect(&self.postgres.url("app", "postgres")).await?)
+    async fn play(options: &Options, scene: &mut Scene, view: &mut View) -> anyhow::Result<Verdict> {
+        play::play(options, scene, view).await
     }
 }
 

@@ -18,7 +18,8 @@ pub(super) const REFUSED: &str = "+15550000007";
 /// Between two messages.
 const PERIOD: Duration = Duration::from_millis(20);
 
-const TABLE: &str = "
+/// Makes the table.
+pub(super) const TABLE: &str = "
     CREATE TABLE public.messages (
         id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
         phone text NOT NULL, body text NOT NULL);
@@ -32,12 +33,8 @@ const LISTED: &str = "
            (SELECT count(*) FROM outbox.parked AS p WHERE p.cursor = r.name)
     FROM unnest($1::text[]) WITH ORDINALITY AS r (name, n) ORDER BY n";
 const HALTED: &str = "SELECT coalesce(bool_or(halted), false) FROM outbox.cursor_status WHERE cursor = 'halt'";
-const CURSORS: &str = "SELECT count(*) FROM outbox.cursor WHERE name = ANY ($1)";
-
-/// Makes the table.
-pub(super) async fn create(owner: &Client) -> anyhow::Result<()> {
-    Ok(owner.batch_execute(TABLE).await?)
-}
+/// Whether all three have their cursor.
+pub(super) const BEGUN: &str = "SELECT count(*) = 3 FROM outbox.cursor WHERE name = ANY ($1)";
 
 /// The rows, in their order.
 pub(super) async fn all(owner: &Client) -> anyhow::Result<Vec<Row>> {
@@ -57,11 +54,6 @@ pub(super) async fn listed(owner: &Client) -> anyhow::Result<[(usize, usize); 3]
 /// Whether the relay that halts does.
 pub(super) async fn is_halted(owner: &Client) -> anyhow::Result<bool> {
     Ok(owner.query_one(HALTED, &[]).await?.get(0))
-}
-
-/// Whether all three have their cursor.
-pub(super) async fn begun(owner: &Client) -> anyhow::Result<bool> {
-    Ok(owner.query_one(CURSORS, &[&RELAYS.as_slice()]).await?.get::<_, i64>(0) == 3)
 }
 
 /// A message to one number.

@@ -23,7 +23,7 @@ pub fn password(role: &str) -> String {
         read.expect("/dev/urandom gives random bytes");
         bytes
     });
-    mac(secret, role.as_bytes()).iter().take(16).fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"))
+    crate::hex(&mac(secret, role.as_bytes())[..16])
 }
 
 fn mac(key: &[u8], text: &[u8]) -> Vec<u8> {

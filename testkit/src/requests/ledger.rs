@@ -7,7 +7,7 @@ use tokio_postgres::Client;
 use super::judge::{Entry, Ledger};
 use super::{MAILS, TEXTS};
 use crate::kills::Kill;
-use outbox_relay::cursor::requests::{self, RequestFilter};
+use outbox_relay::jobs::requests::{self, RequestFilter};
 
 const ENTRIES: &str = "SELECT relay, coalesce(dedupe_key, ''), request_id::text, status FROM outbox.request";
 const COUNTS: &str = "SELECT relay, status, count(*) FROM outbox.request GROUP BY relay, status";

@@ -3,6 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use outbox_testkit::order::{self, Came};
+
 /// What the receiver made of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -106,23 +108,15 @@ impl Verdict {
     }
 }
 
-/// Each message that came while an earlier one of its lane was open, whether it was accepted itself or not.
+/// Each message that came while an earlier one of its lane was open, in words.
 pub fn overtakings(committed: &Committed, arrivals: &[Arrival]) -> Vec<String> {
-    let mut open: HashMap<&str, BTreeSet<i64>> = HashMap::new();
-    for (number, lane) in committed {
-        open.entry(lane).or_default().insert(*number);
-    }
-    let mut found = Vec::new();
-    for Arrival { lane, number, outcome, .. } in arrivals {
-        let Some(of_lane) = open.get_mut(lane.as_str()) else { continue };
-        if let Some(first) = of_lane.range(..*number).next() {
-            found.push(format!("{number} of {lane} came while {first} was open"));
-        }
-        if outcome.is_accepted() {
-            of_lane.remove(number);
-        }
-    }
-    found
+    let rows = committed.iter().map(|(number, lane)| (*number, lane.as_str()));
+    let came = arrivals.iter().map(|Arrival { lane, number, outcome, .. }| Came {
+        lane,
+        number: *number,
+        accepted: outcome.is_accepted(),
+    });
+    order::overtakings(rows, came).iter().map(ToString::to_string).collect()
 }
 
 /// The rows of which a message came.

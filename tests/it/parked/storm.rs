@@ -4,12 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use rustix::process::Signal;
-
 use super::{http, no_key_is_parked, refusing};
 use crate::lanes::checker::{Allowed, Arrival, Outcome, Verdict, at_least_once};
+use crate::lanes::storms::{self, Blow, REPLICAS, Replicas};
 use crate::support::receiver::{Receiver, Request};
-use crate::support::{CLOCK, PATIENCE, Process, bookings, database, eventually, outbox_relay, toml};
+use crate::support::{CLOCK, PATIENCE, bookings, database, eventually, outbox_relay, toml};
 
 const KEYS: i64 = 20;
 const ROUNDS: usize = 8;
@@ -34,8 +33,7 @@ fn key(number: i64) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn order_of_each_key_survives_refusals_redrives_and_kills_of_three_replicas() {
     static FIXED: AtomicBool = AtomicBool::new(false);
-    let seed = fastrand::u64(..);
-    println!("seed {seed}");
+    let seed = storms::seed();
     let mut random = fastrand::Rng::with_seed(seed);
     let database = database().await;
     let owner = bookings(&database, CLOCK).await;
@@ -45,8 +43,7 @@ async fn order_of_each_key_survives_refusals_redrives_and_kills_of_three_replica
         (if refused { 422 } else { 200 }, Duration::ZERO)
     });
     let text = toml(&database, "relay", None, &http(&receiver, "")).replace("rows = 50", "rows = 10");
-    let replica = |name: String| Process::spawn(&text, &["run", "--replica-id", &name]);
-    let mut replicas = [0, 1, 2].map(|n| replica(format!("r{n}")));
+    let mut replicas = Replicas::start(&text);
     // Row n has the key n modulo KEYS, so that the receiver's list tells the keys.
     let insert = "INSERT INTO bookings (customer, payload) SELECT 'k' || n % $3, CASE WHEN random() < 0.02 THEN 'bad' ELSE 'good' END \
                   FROM generate_series($1::bigint, $2) AS n";
@@ -61,10 +58,7 @@ async fn order_of_each_key_survives_refusals_redrives_and_kills_of_three_replica
         }
         FIXED.store(round % 3 == 2, Ordering::Relaxed);
         eventually(PATIENCE * 4, async || receiver.accepted("h").len() >= at_least).await;
-        let killed = random.usize(0..3);
-        replicas[killed].signal(Signal::KILL);
-        replicas[killed].wait().await;
-        replicas[killed] = replica(format!("r{killed}-{round}"));
+        replicas.strike(Blow::Kill, (round, random.usize(..REPLICAS)), &owner).await;
     }
     receiver.answer(|_| (200, Duration::ZERO));
     eventually(PATIENCE * 12, async || {

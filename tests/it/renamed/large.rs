@@ -42,10 +42,10 @@ async fn counts_of_what_waits_read_nothing_that_has_ended() {
             owner.batch_execute(&format!("SET plan_cache_mode = '{mode}'")).await.unwrap();
             for (name, expected) in [
                 // One due action of the two schedules with an even number, and the one that is queued behind it.
-                ("open_work", "old 0 2 3"),
-                ("request_orphans", "new 3"),
+                ("cursor/sql/open_work", "old 0 2 3"),
+                ("jobs/sql/ledger_orphans", "new 3"),
             ] {
-                let sql = std::fs::read_to_string(format!("src/cursor/sql/{name}.sql")).unwrap();
+                let sql = std::fs::read_to_string(format!("src/{name}.sql")).unwrap();
                 let (plan, counts) = planned(&owner, &sql).await;
                 assert_eq!(counts, [expected], "{plan}");
                 let left_out = plan.lines().filter_map(|line| line.trim().strip_prefix("Rows Removed by Filter: "));

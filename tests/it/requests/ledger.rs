@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use outbox_relay::cursor::ledger::{self, NamedRequest};
+use outbox_relay::jobs::ledger::{self, NamedRequest};
 use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
 

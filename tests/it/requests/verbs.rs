@@ -1,7 +1,7 @@
 //! What operators see of requests, and what the configuration refuses.
 
 use outbox_relay::config::{Config, Environment};
-use outbox_relay::cursor::requests;
+use outbox_relay::jobs::requests;
 use outbox_testkit::provider::{Answer, Provider};
 
 use super::{clients, having, listed, relay, welcome};

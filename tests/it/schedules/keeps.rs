@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use outbox_relay::cursor::actions::{self, Kept};
+use outbox_relay::jobs::actions::{self, Kept};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::{clients, having};

@@ -35,12 +35,12 @@ async fn range_of_which_nothing_is_recorded_ends_with_1_and_the_fix() {
     sent.owner.batch_execute(&aged("3 hours")).await.unwrap();
     let (code, _, log) = verify(&sent.text, &["hooks", "--since", "1d"]).await;
     assert_eq!(code, Some(1), "{log}");
-    assert!(log.contains("was kept for an hour, because [audit] keep is not set"), "{log}");
+    assert!(log.contains("was kept for two hours, because [audit] keep is not set"), "{log}");
     let kept = format!("{}{KEEP}", sent.text);
     sent.owner.batch_execute(&aged("8 days")).await.unwrap();
     let (code, _, log) = verify(&kept, &["hooks", "--since", "9d"]).await;
     assert_eq!(code, Some(1), "{log}");
-    assert!(log.contains("older than [audit] keep") && log.contains("Compare a range of the last 7d"), "{log}");
+    assert!(log.contains("older than [audit] keep") && log.contains("Compare a range of the last 168h"), "{log}");
 }
 
 // Guarantee: verify.left-out

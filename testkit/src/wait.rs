@@ -5,10 +5,13 @@ use std::time::{Duration, Instant};
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Waits until something is so; `what` names it when that takes too long.
+///
+/// # Errors
+/// When it is not so within `longest`, and those of `reached`.
 pub async fn until(
     longest: Duration,
     what: &str,
-    reached: impl AsyncFn() -> anyhow::Result<bool>,
+    mut reached: impl AsyncFnMut() -> anyhow::Result<bool>,
 ) -> anyhow::Result<()> {
     let begun = Instant::now();
     while !reached().await? {
