@@ -19,10 +19,11 @@ pub use sums::{Comparison, Difference, Sums, compare, element};
 
 /// After its first comparison, a minute after its end, a slice is compared again so long after its end.
 pub const AGAIN: [Duration; 2] = [Duration::from_secs(600), LAST_COMPARISON];
-/// So long after its end it is compared for the last time, and surely stays until then.
+/// So long after its end it is compared for the last time.
 pub const LAST_COMPARISON: Duration = Duration::from_secs(3_600);
 /// When a slice has ended so long ago, only its first comparison is made up for after a pause of all replicas. One that is due so long
-/// after its end, or later, is compared no more. So long it stays, unless it is kept for longer (`[audit] keep`).
+/// after its end, or later, is compared no more. So long it stays, which `verify` counts on, unless it is kept for longer (`[audit]
+/// keep`).
 pub const MADE_UP_FOR: Duration = LAST_COMPARISON.saturating_mul(2);
 
 /// A slice ends with the first advance after so long.

@@ -5,22 +5,17 @@
 //! transaction, and advancing consumes it. Operators never need the lock: what they want stands in `outbox.control`, what
 //! the relay has to say in `outbox.cursor_status`, and no turn that publishes locks either.
 
-pub mod actions;
-mod advance;
+pub(crate) mod advance;
 mod again;
 pub mod ahead;
 mod attention;
 pub mod audit_slices;
 mod change;
-pub mod claims;
 pub mod clock_step;
 mod commit;
 pub mod control;
 pub mod dead_letter;
 mod detail;
-pub mod discard;
-pub mod journal;
-pub mod ledger;
 pub mod letters;
 pub mod liveness;
 mod lock;
@@ -30,19 +25,16 @@ mod order;
 pub mod parked;
 pub mod relay;
 pub mod replicas;
-pub mod requests;
 mod reserve;
 pub mod reshard;
 mod rule;
-pub mod schedules;
 pub mod settle;
 pub mod shards;
 mod standing;
-mod status;
-pub mod timetable;
+pub(crate) mod status;
+mod taking;
 pub mod turn_progress;
 pub mod unknown;
-pub mod watches;
 
 pub use advance::Advance;
 pub use again::create_again;
@@ -54,10 +46,11 @@ pub use detail::{Detail, detail, details};
 pub use lock::{LockedCursor, RestsOn, RowPlace};
 pub use news::news;
 pub use order::{Fate, Order, fate, has_moved_to, order};
-pub use reserve::{InFlight, Reservation, Reserved, Reserving, Settlement};
+pub use reserve::{InFlight, Reservation, Reserved, ReservedEnd, Reserving};
 pub use rule::Halting;
 pub use standing::{Circuit, Creation, Standing, create, foreign_identity, standings};
 pub use status::{CHECK, ErrorReport, Halt, HaltScope, clear, halt, report, rest};
+pub use taking::Taking;
 
 use crate::position::Timestamp;
 

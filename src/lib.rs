@@ -82,8 +82,9 @@
 //! | what a sink answers | [`Stopped`], [`Failure`], [`Class`], [`Subject`] |
 
 // Imports point one way: pure (position, message, batch, pace, schedule) ← infrastructure (database, metrics, health, listener,
-// telemetry, shutdown, migrate) ← cursor, source, sink ← relay ← retention, verify, admin, intake ← config ← cli ← program. A test holds
-// the code to it. Reading order is the data's way: source → message, batch → sink → cursor; relay ties them into turns.
+// telemetry, shutdown, migrate) ← cursor ← jobs, source, sink ← relay ← retention, verify, admin, intake ← config ← cli ← program.
+// A test holds the code to it. Reading order is the data's way: source → message, batch → sink → cursor; relay ties them into turns.
+// `docs/ARCHITECTURE.md` begins with a table of where each step is.
 //
 // Modules are public because tests, benches and the test kit stand outside of this crate, and hidden because they change with
 // any version: what is promised is what stands under "the front door".
@@ -111,6 +112,8 @@ pub mod health;
 #[doc(hidden)]
 pub mod intake;
 #[doc(hidden)]
+pub mod jobs;
+#[doc(hidden)]
 pub mod late;
 #[doc(hidden)]
 pub mod listener;
@@ -121,6 +124,8 @@ pub mod metrics;
 #[doc(hidden)]
 pub mod migrate;
 #[doc(hidden)]
+pub mod notation;
+#[doc(hidden)]
 pub mod pace;
 #[doc(hidden)]
 pub mod position;
@@ -129,6 +134,7 @@ mod program;
 pub mod relay;
 #[doc(hidden)]
 pub mod retention;
+mod retry_after;
 #[doc(hidden)]
 pub mod schedule;
 #[doc(hidden)]

@@ -9,7 +9,6 @@ use std::time::Duration;
 
 mod bound_template;
 pub mod command;
-mod config;
 pub mod custom;
 pub mod email;
 mod failure;
@@ -23,19 +22,20 @@ mod publication;
 mod receipt;
 mod refusal_counts;
 mod row_headers;
+mod settings;
 pub mod sms;
 pub mod sql;
 pub mod stdout;
 pub mod template;
 pub mod webhook;
 
-pub use config::Config;
 pub use failure::{Class, Failure, KnownError, Phase, Subject, named};
 pub use kind::{Kind, LaneKey};
 pub use mode::{Flow, Mark, Mode};
 pub use once::Progress;
 pub use publication::{Asked, Publication};
 pub use receipt::Receipt;
+pub use settings::Config;
 
 use deadpool_postgres::ClientWrapper;
 
@@ -111,13 +111,23 @@ impl Sink {
     /// Whether the values go back to the database, each in its column's type.
     #[must_use]
     pub const fn is_typed(&self) -> bool {
-        matches!(self, Self::Sql(_))
+        match self {
+            Self::Sql(_) => true,
+            Self::Kafka(_) | Self::Http(_) | Self::Email(_) | Self::Stdout(_) | Self::Command(_) | Self::Custom(_) => {
+                false
+            }
+        }
     }
 
     /// Whether its publications say how far they are acknowledged while they go on.
     #[must_use]
     pub const fn says_what_is_acknowledged(&self) -> bool {
-        matches!(self, Self::Kafka(_))
+        match self {
+            Self::Kafka(_) => true,
+            Self::Http(_) | Self::Sql(_) | Self::Email(_) | Self::Stdout(_) | Self::Command(_) | Self::Custom(_) => {
+                false
+            }
+        }
     }
 
     /// The least time between two messages, when a rate is configured. The engine keeps it, by the cursor's own last
@@ -179,8 +189,13 @@ impl Sink {
 
     /// Takes over what another relay's sink of the same target was told by [`Self::look_again`].
     pub fn learn_partitions(&self, from: &Self) {
-        if let (Self::Kafka(sink), Self::Kafka(other)) = (self, from) {
-            sink.learn_partitions(other);
+        match self {
+            Self::Kafka(sink) => {
+                if let Self::Kafka(other) = from {
+                    sink.learn_partitions(other);
+                }
+            }
+            Self::Http(_) | Self::Sql(_) | Self::Email(_) | Self::Stdout(_) | Self::Command(_) | Self::Custom(_) => {}
         }
     }
 
@@ -217,7 +232,12 @@ impl Sink {
     /// Whether [`Publication::refusals`] may name any.
     #[must_use]
     pub const fn may_refuse(&self) -> bool {
-        matches!(self, Self::Kafka(_))
+        match self {
+            Self::Kafka(_) => true,
+            Self::Http(_) | Self::Sql(_) | Self::Email(_) | Self::Stdout(_) | Self::Command(_) | Self::Custom(_) => {
+                false
+            }
+        }
     }
 
     /// The same failure, with the relay's name in its hint.

@@ -17,6 +17,20 @@ fn plays_tricks(c: char) -> bool {
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
+/// The words of a stranger as [`visible`] shows them: at most so many bytes of that, and no escape in part.
+#[must_use]
+pub fn words(of: &str, bytes: usize) -> String {
+    let mut shown = String::new();
+    for c in of.chars() {
+        let next = if plays_tricks(c) { c.escape_unicode().to_string() } else { c.to_string() };
+        if shown.len() + next.len() > bytes {
+            break;
+        }
+        shown.push_str(&next);
+    }
+    shown
+}
+
 /// At most so many bytes of a text; control characters but line ends and tabs, which PostgreSQL or a terminal may not take, are blanks.
 #[must_use]
 pub fn bounded(text: &str, bytes: usize) -> String {
@@ -33,6 +47,13 @@ mod tests {
     fn what_could_play_tricks_is_shown_as_an_escape_and_nothing_else_changes() {
         assert_eq!(visible("\"a\\b ü\t日本"), "\"a\\b ü\\u{9}日本");
         assert_eq!(visible("\n\u{1b}\u{9b}\u{202e}"), "\\u{a}\\u{1b}\\u{9b}\\u{202e}");
+    }
+
+    #[test]
+    fn words_of_a_stranger_end_before_what_does_not_fit_as_a_whole() {
+        assert_eq!(words("a\u{1b}b", 99), "a\\u{1b}b");
+        assert_eq!((words("a\u{1b}b", 7).as_str(), words("a\u{1b}b", 6).as_str()), ("a\\u{1b}", "a"));
+        assert_eq!((words("aä", 2).as_str(), words("\u{202e}", 3).as_str()), ("a", ""));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use super::known;
 use super::output::{complain, print};
 use super::table::Table;
 use crate::config::Config;
-use crate::cursor::journal::{self, ActionFilter, ActionSummary};
+use crate::jobs::journal::{self, ActionFilter, ActionSummary};
 use crate::retention;
 
 /// So much of a result or an error stands in a table.

@@ -4,8 +4,8 @@ use tokio_postgres::Client;
 
 use super::schedule::title;
 use crate::config::Config;
-use crate::cursor::timetable::{self, ScheduleFilter};
 use crate::database::Error;
+use crate::jobs::timetable::{self, ScheduleFilter};
 
 /// So many known names are printed.
 const SHOWN: i64 = 20;

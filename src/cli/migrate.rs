@@ -7,8 +7,8 @@ use anyhow::Context as _;
 use super::indexes;
 use super::output::print;
 use crate::config::Config;
-use crate::cursor::ledger::register;
 use crate::database::Session;
+use crate::jobs::ledger::register;
 use crate::{migrate, relay, source};
 
 /// The version from which on `outbox.message` has partitions, and what is said of one that has not.

@@ -8,7 +8,7 @@ use super::known;
 use super::output::{complain, print};
 use super::table::{Table, visible};
 use crate::config::Config;
-use crate::cursor::requests::{self, RequestFilter, RequestSummary};
+use crate::jobs::requests::{self, RequestFilter, RequestSummary};
 
 mod discard;
 mod redrive;

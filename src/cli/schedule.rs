@@ -8,8 +8,8 @@ use super::output::print;
 use super::table::visible;
 use crate::config::{Config, Problems};
 use crate::cursor::control::ControlOutcome;
-use crate::cursor::timetable::{self, ScheduleFilter, ScheduleSummary};
 use crate::database::Session;
+use crate::jobs::timetable::{self, ScheduleFilter, ScheduleSummary};
 
 mod list;
 pub mod preview;

@@ -41,7 +41,7 @@ not_delivered, not_in_topic, out_of_order, not_in_table (rolled back, or deleted
 rows that are still to come late, dead letters and rows that an operator passed over are counted apart.
 
 A relay of another sink is compared, by its name, with what its cursors have recorded that they passed: not_delivered or \
-not_in_table. That is kept for an hour, or for [audit] keep; what cannot be compared is said, and is not equal.
+not_in_table. That is kept for two hours, or for [audit] keep; what cannot be compared is said, and is not equal.
 
 It reads only, with the relay's role and a consumer that joins no group and commits nothing. Only --repair writes: it has the \
 relay publish what the topic lacks, as `outbox-relay dead-letter redrive` does.

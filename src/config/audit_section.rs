@@ -34,6 +34,6 @@ pub(super) fn write(lines: &mut TomlLines, audit: Audit) {
     lines.raw("enabled", audit.enabled);
     match audit.keep {
         Some(keep) => lines.duration("keep", keep),
-        None => lines.comment("keep: two hours, until the last comparison"),
+        None => lines.comment("keep: two hours, in which comparisons are made up for"),
     }
 }

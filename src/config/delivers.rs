@@ -13,6 +13,7 @@ use sha2::{Digest as _, Sha256};
 use super::fingerprint;
 use super::show::{self, Secrets};
 use super::sink::custom_without_secrets;
+use crate::notation::hex;
 use crate::pace;
 use crate::relay::{Config, Guarantee, Lanes, OnConfigChange, Start, TurnConfig};
 use crate::secret::Secret;
@@ -30,13 +31,13 @@ pub(super) fn digest(config: &Config, cluster: Option<&ClusterConfig>) -> String
     if let Some(schema) = fingerprint::schema(&config.sink) {
         text.push_str(&schema.registry.url);
     }
-    let to_kafka = matches!(config.sink, sink::Config::Kafka(_)) || config.dead_letter_topic.is_some();
+    let to_kafka = config.sink.of_kind().goes_to_cluster() || config.dead_letter_topic.is_some();
     if let Some(cluster) = cluster.filter(|_| to_kafka) {
         let mut servers: Vec<&str> = cluster.bootstrap_servers.split(',').map(str::trim).collect();
         servers.sort_unstable();
         text.push_str(&servers.join(","));
     }
-    Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&Sha256::digest(text.as_bytes()))
 }
 
 /// The same configuration, with one value of everything that does not count.

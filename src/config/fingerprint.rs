@@ -1,12 +1,12 @@
 //! What a halt was written under: a relay's configuration as a whole, and the files whose content counts with it.
 
-use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use sha2::{Digest as _, Sha256};
 
 use super::schema_registry;
 use super::show::{self, Secrets, TomlLines};
+use crate::notation::hex;
 use crate::relay::Config;
 use crate::secret::Secret;
 use crate::sink::Config as Sink;
@@ -34,7 +34,15 @@ pub(super) fn secret_files(sink: &Sink, cluster: Option<&ClusterConfig>) -> Vec<
 pub(super) fn schema(sink: &Sink) -> Option<&SchemaFormat> {
     match sink {
         Sink::Kafka(kafka::Config { format: Format::Schema(schema), .. }) => Some(schema),
-        _ => None,
+        Sink::Kafka(_)
+        | Sink::Http(_)
+        | Sink::Sms(_)
+        | Sink::Webhook(_)
+        | Sink::Sql(_)
+        | Sink::Email(_)
+        | Sink::Stdout(_)
+        | Sink::Command(_)
+        | Sink::Custom(_) => None,
     }
 }
 
@@ -49,8 +57,5 @@ pub(super) fn fingerprint(config: &Config, cluster: Option<&ClusterConfig>) -> S
         schema_registry::write(&mut lines, &schema.registry);
         text.push_str(&lines.0);
     }
-    Sha256::digest(text.as_bytes()).iter().fold(String::new(), |mut hex, byte| {
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
+    hex(&Sha256::digest(text.as_bytes()))
 }

@@ -86,7 +86,7 @@ fn judge(relay: &Section<'_>, guarantee: Guarantee, sink: Option<&sink::Config>)
                 Wrong::new(what, "name the column of the key, or write \"halt\" or \"dead_letter\""),
             );
         }
-        Some(sink::Config::Sql(_) | sink::Config::Stdout(_) | sink::Config::Command(_)) => {
+        Some(sink) if sink.of_kind().lane_key() == LaneKey::None => {
             wrong(relay, "messages of this sink have no key".to_owned());
         }
         _ => {}

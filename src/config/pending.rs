@@ -1,4 +1,4 @@
-//! `[relay.source.pending]`.
+//! `[relay.source.pending]`: due rows.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -72,7 +72,7 @@ pub(super) fn read(section: &Section<'_>, around: Surroundings<'_>) -> Option<Co
     turn::judge_notify(section, &poll);
     let sink = sink::read(&sinks, (kind, own), turn.deadline, around.kafka);
 
-    let cluster = around.cluster.filter(|_| kind == Some(Kind::Kafka));
+    let cluster = around.cluster.filter(|_| kind.is_some_and(Kind::goes_to_cluster));
     check_deadline(section, (cluster, sink.as_ref()), &turn);
     requests::judge(section, requests, guarantee, on_unknown, sink.as_ref());
     sink::validate_format(&sinks, source.as_ref(), sink.as_ref());

@@ -138,6 +138,9 @@ pub(super) fn kafka(cluster: &ClusterConfig, secrets: Secrets) -> String {
     if let Some(config) = &cluster.oauth2 {
         lines.section("[kafka.oauth2]");
         oauth2::lines(&mut lines, config);
+        if !cluster.extensions.is_empty() {
+            lines.raw("extensions", texts(&cluster.extensions, Secrets::Exposed));
+        }
     }
     if let Some(config) = &cluster.aws_iam {
         aws_iam::write(&mut lines, config);

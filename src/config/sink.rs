@@ -1,4 +1,4 @@
-//! `[relay.sink.…]`: exactly one sink a relay.
+//! `[relay.sink.…]`: exactly one sink a relay. Reads it as [`crate::sink::Config`].
 
 use std::time::Duration;
 

@@ -3,17 +3,9 @@
 use std::time::Duration;
 
 use super::problem::Wrong;
+use crate::notation::{DURATION_UNITS, SIZE_UNITS};
 
-const DURATION_UNITS: [(&str, u64); 7] = [
-    ("us", 1),
-    ("ms", 1_000),
-    ("s", 1_000_000),
-    ("min", 60_000_000),
-    ("m", 60_000_000),
-    ("h", 3_600_000_000),
-    ("d", 24 * 3_600_000_000),
-];
-const SIZE_UNITS: [(&str, u64); 4] = [("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)];
+pub(super) use crate::notation::{duration as print_duration, size as print_size};
 
 /// Reads a duration such as `5ms`; also for the command line.
 ///
@@ -50,24 +42,6 @@ fn parse(text: &str, units: &[(&str, u64)], kind: &str, fix: &str) -> Result<u64
         .ok()
         .and_then(|number| number.checked_mul(*factor))
         .ok_or_else(|| Wrong::new(format!("{kind} beyond all bounds"), fix))
-}
-
-pub(super) fn print_duration(duration: Duration) -> String {
-    // Without days: a configuration that means the same prints the same, whichever version prints it.
-    print(u64::try_from(duration.as_micros()).unwrap_or(u64::MAX), &DURATION_UNITS[..6], "0s")
-}
-
-pub(super) fn print_size(bytes: u64) -> String {
-    print(bytes, &SIZE_UNITS, "0B")
-}
-
-/// In the largest unit that leaves a whole number.
-fn print(count: u64, units: &[(&str, u64)], zero: &str) -> String {
-    units
-        .iter()
-        .rev()
-        .find(|(_, factor)| count != 0 && count.is_multiple_of(*factor))
-        .map_or_else(|| zero.to_owned(), |(unit, factor)| format!("{}{unit}", count / factor))
 }
 
 #[cfg(test)]

@@ -106,7 +106,7 @@ pub(super) fn deleted(name: &str, error: tokio_postgres::Error) -> Error {
 }
 
 /// Sets whether this transaction's commit waits for the disk.
-pub(super) const fn durability(durable: bool) -> &'static str {
+pub(crate) const fn durability(durable: bool) -> &'static str {
     if durable { "SET LOCAL synchronous_commit TO on" } else { "SET LOCAL synchronous_commit TO off" }
 }
 

@@ -5,7 +5,8 @@
 //! they are deleted as the position passes them. A move back makes them count no longer, because it has rows sent again: each
 //! names the last change that was applied when it was written.
 //!
-//! The turn that runs writes them by another session, as it does its progress, and with its end.
+//! The turn that runs writes them by another session, as it does its progress, and with its end. Rows that are read before their
+//! turn are another matter: `relay/stream/read_ahead.rs`.
 
 use std::collections::HashSet;
 use std::time::Duration;

@@ -163,7 +163,7 @@ pub async fn refused_again(session: &Session, ids: &[i64]) -> Result<i64, Error>
 }
 
 /// Writes it down; gives its number.
-pub(super) async fn bury(
+pub(crate) async fn bury(
     loan: &Fragile,
     cursor: &str,
     letter: &DeadLetter<'_>,

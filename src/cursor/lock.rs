@@ -228,6 +228,12 @@ impl LockedCursor {
         Ok(Self { settles: true, ..Self::read(name, connection, &row, &control)? })
     }
 
+    /// The cursor's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// The server that the lock is held on.
     #[must_use]
     pub fn server(&self) -> &Server {

@@ -87,7 +87,7 @@ pub struct Reserved {
 
 /// How sending ended.
 #[derive(Clone, Debug, Default)]
-pub struct Settlement<'a> {
+pub struct ReservedEnd<'a> {
     /// Behind the last row that was sent, perhaps, or dead-lettered; `None` is before every row. Nothing behind it was sent.
     pub position: Option<&'a Position>,
     /// The row whose outcome is not known.
@@ -258,7 +258,7 @@ impl Reserved {
     ///
     /// # Errors
     /// The database's: unless the commit took place, whoever locks next records all rows as unknown.
-    pub async fn settle(self, to: Settlement<'_>) -> Result<[Duration; 2], Error> {
+    pub async fn settle(self, to: ReservedEnd<'_>) -> Result<[Duration; 2], Error> {
         let begun = Instant::now();
         if let Some(unknown) = &to.unknown {
             unknown::record(&self.connection, &self.name, &self.token, unknown, to.by).await?;

@@ -126,7 +126,7 @@ pub async fn report(
 }
 
 /// The error as the JSON object of `last_error`, without its time.
-pub(super) fn json(error: &ErrorReport<'_>) -> String {
+pub(crate) fn json(error: &ErrorReport<'_>) -> String {
     // What PostgreSQL's text cannot hold, its jsonb refuses.
     let clean = |text: &str| text.replace('\0', "\u{fffd}");
     serde_json::json!({

@@ -1,4 +1,4 @@
-//! What is measured of due work only.
+//! What is measured of due rows (`[relay.source.pending]`) only.
 
 use std::time::Duration;
 

@@ -1,10 +1,13 @@
-//! Relays that send their rows individually: due work, requests, scheduled actions.
+//! Relays that send their rows individually: due rows (`[relay.source.pending]`), requests, actions of schedules.
+//!
+//! `runner.rs` is the loop of all three. Each kind has a folder: `claim.rs`, `send.rs` or `execute.rs`, `record.rs`. What they
+//! write to the schema `outbox` is in `jobs`.
 
 pub(in crate::relay) mod actions;
 mod batch_size;
 pub(in crate::relay) mod checked;
+pub(in crate::relay) mod due_rows;
 pub(in crate::relay) mod failure_tracker;
-pub(in crate::relay) mod pending;
 mod reach;
 pub(in crate::relay) mod requests;
 mod runner;

@@ -1,5 +1,6 @@
 //! Relays of streams: poll, turn, publish, advance.
 
+pub(in crate::relay) mod after_publish;
 pub(in crate::relay) mod at_most_once;
 pub mod auditor;
 pub(in crate::relay) mod beyond_clock;
@@ -22,7 +23,6 @@ pub(in crate::relay) mod parking;
 pub(in crate::relay) mod passed_over;
 pub(in crate::relay) mod poll;
 pub(in crate::relay) mod progress_writer;
-pub(in crate::relay) mod publish_decision;
 pub(in crate::relay) mod read_ahead;
 pub(in crate::relay) mod redrive;
 pub(in crate::relay) mod relayed;

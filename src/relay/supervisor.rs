@@ -37,7 +37,7 @@ pub async fn run(engine: Arc<Engine>, relays: Vec<Config>) {
             let table = relay.source.table().to_string();
             let pending_engine = Arc::clone(&engine);
             tasks.spawn(again(Arc::clone(&engine), table, move || {
-                let run = crate::relay::queue::pending::run(Arc::clone(&pending_engine), relay.clone(), due.clone());
+                let run = crate::relay::queue::due_rows::run(Arc::clone(&pending_engine), relay.clone(), due.clone());
                 admitted(Arc::clone(&pending_engine), relay.clone(), run)
             }));
         } else if let source::Config::Requests(requests) = relay.source.clone() {
@@ -57,7 +57,7 @@ pub async fn run(engine: Arc<Engine>, relays: Vec<Config>) {
             groups.entry(relay.source.clone()).or_default().push(relay);
         }
     }
-    let sentry = Arc::new(idle_poller::Sentry::default());
+    let sentry = Arc::new(idle_poller::IdlePoller::default());
     if !groups.is_empty() {
         let (polling, sentry) = (Arc::clone(&engine), Arc::clone(&sentry));
         let run = move || idle_poller::run(Arc::clone(&polling), Arc::clone(&sentry));

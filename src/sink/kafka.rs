@@ -53,7 +53,7 @@ pub use publication::KafkaPublication;
 pub use record::{Passed, is_legal_topic};
 pub use schema::{
     RegistryConfig, RegistryLogin, SchemaFacts, SchemaField, SchemaFormat, SchemaKind, SubjectName, WantedSchema,
-    describe_schema,
+    describe_schema, schema_code,
 };
 pub use topic::{TopicFacts, describe_topic};
 

@@ -83,6 +83,48 @@ impl Kind {
         }
     }
 
+    /// Whether it sends to the cluster of `[kafka]`, by a client that its checks start.
+    #[must_use]
+    pub const fn goes_to_cluster(self) -> bool {
+        match self {
+            Self::Kafka => true,
+            Self::Http
+            | Self::Sms
+            | Self::Webhook
+            | Self::Email
+            | Self::Sql
+            | Self::Stdout
+            | Self::Command
+            | Self::Custom => false,
+        }
+    }
+
+    /// Whether SQL of the user's runs in the replica's own sessions: it may write any table, also one that is relayed.
+    #[must_use]
+    pub const fn runs_user_sql(self) -> bool {
+        match self {
+            Self::Sql => true,
+            Self::Kafka
+            | Self::Http
+            | Self::Sms
+            | Self::Webhook
+            | Self::Email
+            | Self::Stdout
+            | Self::Command
+            | Self::Custom => false,
+        }
+    }
+
+    /// Whether its receivers know no idempotency keys, so that what is sent again arrives again. Sinks that serve no requests
+    /// are not meant.
+    #[must_use]
+    pub const fn knows_no_idempotency_keys(self) -> bool {
+        match self {
+            Self::Sms | Self::Email => true,
+            Self::Kafka | Self::Http | Self::Webhook | Self::Sql | Self::Stdout | Self::Command | Self::Custom => false,
+        }
+    }
+
     /// What its lanes and parked keys go by.
     #[must_use]
     pub const fn lane_key(self) -> LaneKey {

@@ -1,4 +1,4 @@
-//! One turn's publishing, whatever the sink.
+//! The sink's side of one turn's publishing, whatever the sink. The turn's side is `relay/stream/turn/publish.rs`.
 
 use std::time::{Duration, Instant};
 

@@ -4,7 +4,6 @@
 //! shard 0. The number is an immutable expression of the row alone, so that an index can hold it and no setting of a session
 //! changes it.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
@@ -12,6 +11,7 @@ use sha2::{Digest as _, Sha256};
 use super::Stream;
 use super::shape::{After, Shape};
 use crate::database::quote_ident;
+use crate::notation::hex;
 
 pub mod index;
 pub mod key;
@@ -54,10 +54,8 @@ impl Shard {
     /// The index's name: of the table, the number of shards and a digest of what it is over, so that another key or another
     /// number has another name.
     fn index_name(&self, table: &str, config: &Stream) -> String {
-        let mut digest = String::new();
-        for byte in &Sha256::digest([self.key.as_str(), &config.created_at, &config.id].join("\0"))[..3] {
-            let _ = write!(digest, "{byte:02x}");
-        }
+        let digest = Sha256::digest([self.key.as_str(), &config.created_at, &config.id].join("\0"));
+        let digest = hex(&digest[..3]);
         let tail = format!("_{}_shards_{digest}", self.of);
         let mut end = table.len().min(LONGEST_NAME - tail.len());
         while !table.is_char_boundary(end) {

@@ -10,9 +10,11 @@ use super::decide::{Known, Withheld};
 use super::history::Standing;
 use crate::position::{Position, Timestamp};
 use crate::relay::Start;
+use outcome::Outcome;
 use steps::Step;
 
 mod ended;
+mod outcome;
 mod steps;
 
 pub use ended::{Ended, Handover, RecordEnd};
@@ -73,15 +75,6 @@ struct Event {
     generation: usize,
     shard: String,
     step: Step,
-}
-
-/// What was noted of a change when it was carried out.
-#[derive(Clone, Debug)]
-struct Outcome {
-    moved: bool,
-    at: Option<Timestamp>,
-    /// Where the cursor stood then, if that was noted.
-    place: Option<Option<Position>>,
 }
 
 /// What operators have done with a relay's cursors.
@@ -266,35 +259,6 @@ impl History {
             moves.into_values().max().unwrap_or(0)
         };
         (0..=self.former.len()).map(of_set).sum()
-    }
-}
-
-impl Outcome {
-    fn of(note: Operation) -> Self {
-        let place = note.is_placed.then_some(note.to);
-        Self { moved: note.moved.unwrap_or_default(), at: note.at, place }
-    }
-
-    /// What it says of a cursor that took over something else.
-    fn adopted(self) -> Option<Step> {
-        match self.place {
-            Some(place) => Some(Step::Adopted(place)),
-            None => self.at.map(Step::AdoptedAt),
-        }
-    }
-}
-
-impl Operation {
-    /// What a change has come to, by the outcomes of its cursor that were noted after it.
-    fn outcome(&self, outcomes: &mut BTreeMap<i64, Outcome>) -> Option<Outcome> {
-        if !matches!(self.verb.as_str(), "cursor seek" | "cursor skip" | "cursor adopt") {
-            return None;
-        }
-        match self.number {
-            Some(number) => outcomes.remove(&number),
-            // A replica may note one change when the next one is written already: the highest number is this one's.
-            None => outcomes.pop_last().map(|(_, outcome)| outcome),
-        }
     }
 }
 

@@ -42,7 +42,7 @@ pub struct Recordings {
     pub sink: &'static str,
     /// The table, once for each cursor that reads a part of it.
     pub parts: Vec<Arc<Shape>>,
-    /// How long slices are kept (`[audit] keep`); none: for an hour.
+    /// How long slices are kept (`[audit] keep`); none: for two hours, in which comparisons are made up for.
     pub keep: Option<Duration>,
 }
 

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use super::cursors::{cell, head};
 use super::html::{Esc, prose};
-use crate::cursor::timetable::ScheduleSummary;
+use crate::jobs::timetable::ScheduleSummary;
 use crate::position::Timestamp;
 use crate::relay::inspect::overview::{Overview, SCHEDULES};
 use crate::relay::inspect::planned::{local, state, words};

@@ -4,8 +4,8 @@ use super::belongings::NamedRelay;
 use crate::config::Config;
 use crate::cursor::dead_letter::wanted;
 use crate::cursor::relay::Belonging;
-use crate::cursor::requests::{self, RequestFilter, RequestSummary};
 use crate::database::{Error, Session, quote_literal};
+use crate::jobs::requests::{self, RequestFilter, RequestSummary};
 use crate::visible::visible;
 
 /// So many keys stand in one command; `cursor remove` prints the next ones when it runs again.

@@ -6,8 +6,8 @@ use super::{ScheduleSummary, named, operator, print, timetable, title, unknown};
 use crate::cli::output::complain;
 use crate::cli::table::visible;
 use crate::config::Config;
-use crate::cursor::schedules;
 use crate::database::Session;
+use crate::jobs::schedules;
 use crate::relay::engine::replicas;
 use crate::source;
 

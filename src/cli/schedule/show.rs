@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use super::{Format, ScheduleSummary, list, named, print, title};
 use crate::cli::action;
 use crate::cli::table::visible;
-use crate::cursor::journal;
+use crate::jobs::journal;
 use crate::position::Timestamp;
 use crate::relay::inspect::planned::{local, rfc3339, state, utc, when, words};
 use crate::schedule::Recurrence;

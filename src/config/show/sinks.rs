@@ -12,8 +12,7 @@ use crate::sink::http::Body;
 use crate::sink::kafka::{CloudEvents, EventMode, Format, OnPartitionChange, Payload};
 
 pub(super) fn write(lines: &mut TomlLines, sink: &crate::sink::Config, secrets: Secrets) {
-    let is_custom = matches!(sink, crate::sink::Config::Custom(_));
-    lines.section(&format!("[relay.sink.{}]", if is_custom { "custom" } else { sink.kind() }));
+    lines.section(&format!("[relay.sink.{}]", sink.of_kind()));
     match sink {
         crate::sink::Config::Kafka(config) => kafka(lines, config),
         crate::sink::Config::Http(config) => http(lines, config, secrets),

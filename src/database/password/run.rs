@@ -7,7 +7,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::{Child, Command};
 
-use crate::visible::{bounded, visible};
+use crate::visible::words;
 
 /// How long a command may take: one that asks a cloud provider takes a second or two.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
@@ -36,7 +36,7 @@ pub(super) async fn run(argv: &[String]) -> Result<Vec<u8>, String> {
     };
     let (status, printed, said) = finished.map_err(|error| format!("its output cannot be read: {error}"))?;
     if !status.success() {
-        let said = bounded(&visible(String::from_utf8_lossy(&said).trim()), LONGEST_ERROR);
+        let said = words(String::from_utf8_lossy(&said).trim(), LONGEST_ERROR);
         return Err(format!("ended with {status}{}{said}", if said.is_empty() { "" } else { ": " }));
     }
     if printed.len() > LONGEST {

@@ -2,6 +2,7 @@
 
 use sha2::{Digest, Sha256};
 
+use crate::notation::hex;
 use crate::relay::Config;
 use crate::sink::{self, InvalidSetting};
 
@@ -34,5 +35,5 @@ pub fn of(config: &Config) -> Result<String, InvalidSetting> {
             .map_err(|error| InvalidSetting { key, problem: format!("{} cannot be read: {error}", path.display()) })?;
         digest.update(Sha256::digest(contents));
     }
-    Ok(digest.finalize().iter().take(BYTES).map(|byte| format!("{byte:02x}")).collect())
+    Ok(hex(&digest.finalize()[..BYTES]))
 }

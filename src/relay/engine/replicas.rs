@@ -7,7 +7,7 @@ use tokio_postgres::Client;
 use crate::cursor::replicas::{SESSION, SQL_SESSION};
 use crate::database::Error;
 use crate::relay::Config;
-use crate::{sink, source};
+use crate::source;
 
 mod fleet;
 
@@ -43,8 +43,11 @@ pub(in crate::relay) fn run_user_sql(relays: &[Config]) -> bool {
 
 /// Marks of pending rows fire triggers of their table, and schedules run queries.
 fn runs_user_sql(relay: &Config) -> bool {
-    matches!(relay.source, source::Config::Pending(_) | source::Config::Schedule(_))
-        || matches!(relay.sink, sink::Config::Sql(_))
+    let of_source = match &relay.source {
+        source::Config::Pending(_) | source::Config::Schedule(_) => true,
+        source::Config::Stream(_) | source::Config::Requests(_) => false,
+    };
+    of_source || relay.sink.of_kind().runs_user_sql()
 }
 
 /// Names of the replicas with a session in this database. Verbs of the command line call themselves otherwise.

@@ -84,14 +84,19 @@ pub async fn found(
     shape: &Shape,
     patience: Duration,
 ) -> anyhow::Result<Adoption> {
-    let partitions = match (&config.sink, cluster) {
-        (sink::Config::Kafka(kafka), Some(cluster)) if kafka.key.is_some() && !kafka.templated() => {
-            let facts = describe_topic(cluster, &kafka.topic, patience)
-                .await
-                .map_err(|failure| anyhow::anyhow!("cannot ask Kafka about {}: {}", kafka.topic, failure.message))?;
-            i32::try_from(facts.partitions).ok().filter(|_| facts.exists)
-        }
-        _ => None,
+    let partitions = match &config.sink {
+        sink::Config::Kafka(kafka) => match cluster.filter(|_| kafka.key.is_some() && !kafka.templated()) {
+            Some(cluster) => partitions(cluster, &kafka.topic, patience).await?,
+            None => None,
+        },
+        sink::Config::Http(_)
+        | sink::Config::Sms(_)
+        | sink::Config::Webhook(_)
+        | sink::Config::Sql(_)
+        | sink::Config::Email(_)
+        | sink::Config::Stdout(_)
+        | sink::Config::Command(_)
+        | sink::Config::Custom(_) => None,
     };
     Ok(Adoption {
         number: 0,
@@ -100,6 +105,14 @@ pub async fn found(
         relations: shape.descendants.clone(),
         partitions,
     })
+}
+
+/// Over how many partitions a topic spreads keys; none where there is no such topic.
+async fn partitions(cluster: &Arc<Cluster>, topic: &str, patience: Duration) -> anyhow::Result<Option<i32>> {
+    let facts = describe_topic(cluster, topic, patience)
+        .await
+        .map_err(|failure| anyhow::anyhow!("cannot ask Kafka about {topic}: {}", failure.message))?;
+    Ok(i32::try_from(facts.partitions).ok().filter(|_| facts.exists))
 }
 
 /// What differs. A fact that the cursor has not known yet does not.

@@ -157,11 +157,13 @@ async fn at_target(
     found.extend(secrets::usable(relay));
     found.extend(certificates::of_receiver(relay));
     found.extend(secrets::token(relay).await);
-    if let sink::Config::Email(config) = &relay.sink {
-        found.extend(email::server(relay, config).await);
-    }
-    if let sink::Config::Custom(config) = &relay.sink {
-        found.push(custom::receiver(relay, config).await);
+    match &relay.sink {
+        sink::Config::Email(config) => found.extend(email::server(relay, config).await),
+        sink::Config::Custom(config) => found.push(custom::receiver(relay, config).await),
+        // Asked above, or not to be asked.
+        sink::Config::Kafka(_) | sink::Config::Http(_) | sink::Config::Sms(_) | sink::Config::Webhook(_) => {}
+        // They have no receiver but this database and this machine.
+        sink::Config::Sql(_) | sink::Config::Stdout(_) | sink::Config::Command(_) => {}
     }
     if let Some(name) = &relay.dead_letter_topic {
         found.push(topic::letters(cluster, name, away).await);

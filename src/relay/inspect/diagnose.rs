@@ -2,8 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use crate::cursor::{self, Detail, Standing, detail, schedules, standings};
+use crate::cursor::{Detail, Standing, detail, standings};
 use crate::database::{Error, Session};
+use crate::jobs::{self, schedules};
 use crate::position::Timestamp;
 use crate::relay::Config;
 use crate::relay::engine::identity::SourceKind;
@@ -63,8 +64,7 @@ pub async fn facts(
     facts.due_work = kind != SourceKind::Stream;
     facts.has_lanes = relay.is_some_and(|relay| relay.lanes.are_used());
     facts.of_requests = kind == SourceKind::Requests;
-    facts.retrying =
-        cursor::claims::waiting(session, name).await?.map(|(rows, next_in, code)| Retrying { rows, next_in, code });
+    facts.retrying = jobs::waiting(session, name).await?.map(|(rows, next_in, code)| Retrying { rows, next_in, code });
     if kind == SourceKind::Schedules {
         facts.schedules = Some(scheduled(session, name).await?);
     }

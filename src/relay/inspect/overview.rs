@@ -3,9 +3,10 @@
 //! One look at everything, where `cursor why` watches one cursor for two seconds: a cursor that has only just begun to wait
 //! counts as moving.
 
-use crate::cursor::timetable::{self, ScheduleFilter, ScheduleSummary};
-use crate::cursor::{Detail, claims, details};
+use crate::cursor::{Detail, details};
 use crate::database::Session;
+use crate::jobs;
+use crate::jobs::timetable::{self, ScheduleFilter, ScheduleSummary};
 use crate::position::Timestamp;
 use crate::relay::Config;
 use crate::relay::engine::identity::SourceKind;
@@ -95,7 +96,7 @@ async fn ask(
         facts.schedules = Some(diagnose::scheduled(session, &cursor.name).await?);
     }
     if facts.due_work {
-        let waiting = claims::waiting(session, &cursor.name).await?;
+        let waiting = jobs::waiting(session, &cursor.name).await?;
         facts.retrying = waiting.map(|(rows, next_in, code)| Retrying { rows, next_in, code });
     }
     if facts.held

@@ -3,7 +3,7 @@
 use chrono::{DateTime, SecondsFormat};
 use chrono_tz::Tz;
 
-use crate::cursor::timetable::ScheduleSummary;
+use crate::jobs::timetable::ScheduleSummary;
 use crate::position::Timestamp;
 use crate::schedule::{When, english};
 

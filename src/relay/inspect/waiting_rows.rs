@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use crate::cursor::schedules;
 use crate::database::{Error, Session};
+use crate::jobs::schedules;
 use crate::position::{Position, Timestamp};
 use crate::relay::Config;
 use crate::relay::engine::lag::{CAP, Lag};
 use crate::relay::inspect::facts::{Counted, OutOfReach};
-use crate::relay::queue::{actions, pending, requests};
+use crate::relay::queue::{actions, due_rows, requests};
 use crate::source;
 use crate::source::shape::{After, Shape};
 
@@ -55,8 +55,8 @@ pub async fn out_of_reach(
 pub async fn of_due_work(session: &Session, relay: &Config) -> Result<Option<Lag>, Error> {
     match &relay.source {
         source::Config::Stream(_) => Ok(None),
-        source::Config::Pending(config) => match pending::due(session, config).await?.1 {
-            Some(due) => pending::backlog(session, &due, &relay.name).await.map(Some),
+        source::Config::Pending(config) => match due_rows::due(session, config).await?.1 {
+            Some(due) => due_rows::backlog(session, &due, &relay.name).await.map(Some),
             None => Ok(None),
         },
         source::Config::Requests(_) => requests::backlog(session, &relay.name).await.map(Some),

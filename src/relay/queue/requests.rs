@@ -6,8 +6,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::cursor::ledger;
 use crate::database::{Error, Session};
+use crate::jobs::ledger;
 use crate::position::Timestamp;
 use crate::relay::Config;
 use crate::relay::engine::Engine;

@@ -23,8 +23,8 @@ use crate::relay::queue::checked::{Checked, Seated as _};
 use crate::relay::queue::failure_tracker::FailureTracker;
 use crate::relay::queue::work::{AttemptOf, Begun, Context, Poll, Prepared as _, Renewal, Work};
 
-mod claim;
 mod in_flight;
+mod lock_and_claim;
 mod unrecorded;
 
 pub(super) use unrecorded::log_given_up;

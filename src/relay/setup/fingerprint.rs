@@ -3,6 +3,7 @@
 use secrecy::ExposeSecret as _;
 use sha2::{Digest as _, Sha256};
 
+use crate::notation::hex;
 use crate::relay::Config;
 use crate::secret::Secret;
 
@@ -17,5 +18,5 @@ pub(in crate::relay) fn fingerprint(config: &Config) -> String {
             digest.update(secret.expose_secret().as_bytes());
         }
     }
-    digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&digest.finalize())
 }

@@ -9,10 +9,10 @@
 //! asked about only while the old name has some that wait, and no live replica has it with another configuration: that is a second
 //! deployment, with schedules of its own.
 
-use crate::cursor::ledger;
 use crate::cursor::liveness;
 use crate::cursor::open_work::open_work;
 use crate::database::{Error, Session, quote_literal};
+use crate::jobs::ledger;
 use crate::relay::Config;
 use crate::relay::engine::Engine;
 use crate::relay::engine::config_hash;

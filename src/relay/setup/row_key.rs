@@ -83,7 +83,14 @@ impl RowKey {
 pub(in crate::relay) fn column(config: &Config) -> Option<&str> {
     match &config.sink {
         sink::Config::Kafka(kafka) => kafka.key.as_deref(),
-        _ => config.parking.lane.as_deref(),
+        sink::Config::Http(_)
+        | sink::Config::Sms(_)
+        | sink::Config::Webhook(_)
+        | sink::Config::Sql(_)
+        | sink::Config::Email(_)
+        | sink::Config::Stdout(_)
+        | sink::Config::Command(_)
+        | sink::Config::Custom(_) => config.parking.lane.as_deref(),
     }
 }
 

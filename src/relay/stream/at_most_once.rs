@@ -9,20 +9,20 @@ use std::time::{Duration, Instant};
 
 use crate::batch::Batch;
 use crate::cursor::unknown::Unknown;
-use crate::cursor::{LockedCursor, Reserved, Settlement};
+use crate::cursor::{LockedCursor, Reserved, ReservedEnd};
 use crate::database::{Fragile, Loan};
 use crate::message::Message;
 use crate::position::Position;
 use crate::relay::engine::circuit;
 use crate::relay::engine::deadline::within;
 use crate::relay::engine::disposition::{ForCircuit, ForRelay, at_stop};
+use crate::relay::stream::after_publish::{self, AfterPublish, in_doubt};
 use crate::relay::stream::outcome::{TurnError, TurnOutcome};
-use crate::relay::stream::publish_decision::{self, Verdict, in_doubt};
 use crate::relay::stream::read_ahead;
 use crate::relay::stream::relayed::Relayed;
 use crate::relay::stream::report;
 use crate::relay::stream::turn::Turn;
-use crate::relay::stream::turn_buffer::Kept;
+use crate::relay::stream::turn_buffer::TurnBuffer;
 use crate::relay::stream::withheld::Withheld;
 use crate::sink::{Failure, Flow, Mark, Mode, Publication, Published, Sink};
 use crate::source::fetch::{self, FetchError, Fetched};
@@ -130,7 +130,7 @@ impl Turn<'_> {
             last.give();
         }
         let opened = receiver.opened().await.cloned();
-        let kept: Kept = std::iter::from_fn(|| receiver.take()).collect();
+        let kept: TurnBuffer = std::iter::from_fn(|| receiver.take()).collect();
         let fetched = match fetched {
             Ok(fetched) => {
                 within(self.engine, fetch::end(reader, &fetched)).await?;
@@ -172,13 +172,13 @@ impl Turn<'_> {
         let verdict = match in_doubt(&relayed.published) {
             Some(failure) => Ending::Unknown(failure),
             None => {
-                let verdict = publish_decision::verdict(self.ready, &relayed);
-                Ending::Known(publish_decision::copied(self.engine, self.ready, verdict).await)
+                let verdict = after_publish::verdict(self.ready, &relayed);
+                Ending::Known(after_publish::copied(self.engine, self.ready, verdict).await)
             }
         };
         self.tell(&verdict, message_id.as_deref()).await;
         let dead = match &verdict {
-            Ending::Known(Verdict::Bury(failure, letter)) => {
+            Ending::Known(AfterPublish::Bury(failure, letter)) => {
                 Some((letter.as_ref(), report::error(failure, message_id.as_deref())))
             }
             Ending::Known(_) | Ending::Unknown(_) => None,
@@ -197,7 +197,7 @@ impl Turn<'_> {
         let position = if passed == 0 { before } else { end.as_ref() };
         let plain = passed == relayed.fetched.rows && dead.is_none() && unknown.is_none();
         let durable = self.ready.config.sink.one_by_one() || !plain;
-        let settlement = Settlement { position, unknown, dead, not_sent: None, by: &self.engine.replica, durable };
+        let settlement = ReservedEnd { position, unknown, dead, not_sent: None, by: &self.engine.replica, durable };
         let token = reserved.token().to_owned();
         match within(self.engine, reserved.settle(settlement)).await {
             Ok([_, commit]) => self.timings.commit = commit,
@@ -221,11 +221,13 @@ impl Turn<'_> {
     async fn tell(&self, ending: &Ending<'_>, message_id: Option<&str>) {
         let open = self.ready.status.circuit_open();
         match ending {
-            Ending::Known(Verdict::Halt(failure)) => report::halt(self.engine, self.ready, failure, message_id).await,
+            Ending::Known(AfterPublish::Halt(failure)) => {
+                report::halt(self.engine, self.ready, failure, message_id).await;
+            }
             Ending::Unknown(failure) if at_stop(failure).relay == ForRelay::Halts => {
                 report::halt(self.engine, self.ready, failure, message_id).await;
             }
-            Ending::Known(Verdict::Retry(failure)) | Ending::Unknown(failure) if open => {
+            Ending::Known(AfterPublish::Retry(failure)) | Ending::Unknown(failure) if open => {
                 let outage = at_stop(failure).circuit == ForCircuit::Outage;
                 report::retry(self.engine, self.ready, failure, message_id, Some(outage)).await;
             }
@@ -237,18 +239,18 @@ impl Turn<'_> {
         let (rows, suspects) = (relayed.published.acknowledged, relayed.published.suspects);
         match ending {
             Ending::Unknown(failure) => TurnOutcome::Unknown { rows, failure, message_id },
-            Ending::Known(Verdict::Search(failure)) => {
+            Ending::Known(AfterPublish::Search(failure)) => {
                 self.learned.suspects = suspects;
                 TurnOutcome::Searching { rows, suspects, failure }
             }
-            Ending::Known(Verdict::Bury(failure, letter)) => {
+            Ending::Known(AfterPublish::Bury(failure, letter)) => {
                 TurnOutcome::Buried { rows, failure, message_id: letter.message_id }
             }
-            Ending::Known(Verdict::Retry(failure) | Verdict::Halt(failure)) => {
+            Ending::Known(AfterPublish::Retry(failure) | AfterPublish::Halt(failure)) => {
                 TurnOutcome::Stalled { rows, failure, message_id }
             }
             // Cut before its first row: the rows are still there.
-            Ending::Known(Verdict::Done) => {
+            Ending::Known(AfterPublish::Done) => {
                 TurnOutcome::Relayed { rows, more: relayed.fetched.more || rows < relayed.fetched.rows }
             }
         }
@@ -258,7 +260,7 @@ impl Turn<'_> {
 /// How sending ended.
 enum Ending<'a> {
     /// It is known of each row whether it was sent.
-    Known(Verdict<'a>),
+    Known(AfterPublish<'a>),
     /// The row behind the acknowledged ones may have been accepted.
     Unknown(Failure),
 }

@@ -46,7 +46,7 @@ pub(in crate::relay) use pauses::Pauses;
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(in crate::relay) struct Sentry {
+pub(in crate::relay) struct IdlePoller {
     watched: Mutex<Tables>,
     /// Somebody's look is due before the one that is waited for.
     sooner: Notify,
@@ -95,13 +95,13 @@ pub(in crate::relay) struct Watched {
 /// A table that the sentry looks after, for as long as this lives.
 #[derive(Debug)]
 pub(in crate::relay) struct Watch<'a> {
-    sentry: &'a Sentry,
+    sentry: &'a IdlePoller,
     number: u64,
     left: Duration,
     woken: Arc<Notify>,
 }
 
-impl Sentry {
+impl IdlePoller {
     /// Takes a resting group's table in, and its rest out of its hands; none while every relay looks by itself.
     pub(in crate::relay) fn watch(
         &self,
@@ -230,7 +230,7 @@ impl Drop for Watch<'_> {
 }
 
 /// Looks until the engine stops.
-pub(in crate::relay) async fn run(engine: Arc<Engine>, sentry: Arc<Sentry>) {
+pub(in crate::relay) async fn run(engine: Arc<Engine>, sentry: Arc<IdlePoller>) {
     let mut question = Question::default();
     while !engine.stop.is_cancelled() {
         let planned = sentry.plan();

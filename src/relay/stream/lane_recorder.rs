@@ -13,7 +13,7 @@ use crate::position::Position;
 use crate::relay::engine::Engine;
 use crate::relay::engine::deadline::within;
 use crate::relay::stream::lanes::LaneQueues;
-use crate::relay::stream::turn_buffer::Kept;
+use crate::relay::stream::turn_buffer::TurnBuffer;
 
 /// After a record that failed.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -78,7 +78,7 @@ impl LaneRecorder {
     }
 
     /// Begins to record, unless a record is on its way.
-    pub(in crate::relay) fn record(&mut self, lanes: &LaneQueues, kept: &Kept) {
+    pub(in crate::relay) fn record(&mut self, lanes: &LaneQueues, kept: &TurnBuffer) {
         if self.writing.is_some() || self.unrecorded.is_empty() || Instant::now() < self.not_before {
             return;
         }

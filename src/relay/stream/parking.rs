@@ -14,8 +14,8 @@ use crate::relay::OnPoison;
 use crate::relay::engine::dead_letter::words;
 use crate::relay::engine::deadline::within;
 use crate::relay::setup::row_key::RowKey;
+use crate::relay::stream::after_publish::AfterPublish;
 use crate::relay::stream::outcome::TurnError;
-use crate::relay::stream::publish_decision::Verdict;
 use crate::relay::stream::relayed::Relayed;
 use crate::relay::stream::turn::Turn;
 use crate::relay::stream::withheld::Parked;
@@ -106,10 +106,10 @@ impl Turn<'_> {
     /// later rows must not pass.
     pub(in crate::relay) async fn key_to_park<'b>(
         &self,
-        verdict: Verdict<'b>,
+        verdict: AfterPublish<'b>,
         relayed: &Relayed,
-    ) -> Result<(Verdict<'b>, Option<String>), TurnError> {
-        let (Verdict::Bury(failure, _), OnPoison::ParkKey, Some(row_key)) =
+    ) -> Result<(AfterPublish<'b>, Option<String>), TurnError> {
+        let (AfterPublish::Bury(failure, _), OnPoison::ParkKey, Some(row_key)) =
             (&verdict, self.ready.config.on_poison, &self.ready.key)
         else {
             return Ok((verdict, None));
@@ -120,7 +120,7 @@ impl Turn<'_> {
             // The row was deleted, and its key with it.
             Some(Ok(None)) => None,
             Some(Ok(Some(values))) => row_key.of(&values.message(0)),
-            Some(Err(why)) => return Ok((Verdict::Halt(cannot_park(failure, why)), None)),
+            Some(Err(why)) => return Ok((AfterPublish::Halt(cannot_park(failure, why)), None)),
             None => row_key.of(&batch.message(row)),
         };
         // A row before the one that its key waits for, which a seek has led back to: it has been sent before.
@@ -128,11 +128,11 @@ impl Turn<'_> {
         let (keys, most) = (self.parked.keys.len() as u64, self.ready.config.parking.keys);
         if keys >= most {
             let why = format!("{keys} keys are parked already, and park_keys allows {most}");
-            return Ok((Verdict::Halt(cannot_park(failure, &why)), None));
+            return Ok((AfterPublish::Halt(cannot_park(failure, &why)), None));
         }
         if !RowKey::fits(&key) {
             let why = format!("its key has {} bytes, and {LONGEST_KEY} at most can be parked", key.len());
-            return Ok((Verdict::Halt(cannot_park(failure, &why)), None));
+            return Ok((AfterPublish::Halt(cannot_park(failure, &why)), None));
         }
         let key = key.into_owned();
         Ok((verdict, Some(key)))

@@ -16,7 +16,7 @@ use crate::relay::engine::Engine;
 use crate::relay::engine::deadline::within;
 use crate::relay::setup::prepared::PreparedStream;
 use crate::relay::stream::outcome::{TurnError, TurnOutcome};
-use crate::relay::stream::turn_buffer::Kept;
+use crate::relay::stream::turn_buffer::TurnBuffer;
 
 /// At most about so many acknowledged rows come again after a kill, and what was on the wire.
 const EVERY: usize = 5_000;
@@ -41,7 +41,7 @@ impl ProgressWriter {
     }
 
     /// Records what has been released, if that is enough more than the last time, and that one is written.
-    pub(in crate::relay) fn released(&mut self, kept: &Kept) {
+    pub(in crate::relay) fn released(&mut self, kept: &TurnBuffer) {
         let (rows, end) = kept.released();
         let Some(end) = end else { return };
         if rows < self.rows + EVERY || self.writing.as_ref().is_some_and(|writing| !writing.is_finished()) {

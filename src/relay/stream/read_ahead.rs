@@ -47,14 +47,14 @@ pub(in crate::relay) struct Ahead {
     begun: Instant,
     scanned: oneshot::Receiver<Sighting>,
     /// The rows as they come.
-    pub(in crate::relay) rows: Rows,
+    pub(in crate::relay) rows: BatchStream,
     /// How the reading ends.
-    pub(in crate::relay) end: End,
+    pub(in crate::relay) end: ReadHandle,
 }
 
 /// What to read.
 #[derive(Clone, Debug)]
-pub(in crate::relay) struct Plan {
+pub(in crate::relay) struct ReadPlan {
     /// After which position.
     pub(in crate::relay) after: Option<Position>,
     /// Up to where the late rows at or below it have been found.
@@ -71,14 +71,14 @@ pub(in crate::relay) struct Plan {
 
 /// Rows as they come.
 #[derive(Debug)]
-pub(in crate::relay) struct Rows {
+pub(in crate::relay) struct BatchStream {
     first: Option<(Batch, Room)>,
     batches: Taker,
 }
 
 /// How a reading ends. Dropped before it has, the reading is given up and its connection closed.
 #[derive(Debug)]
-pub(in crate::relay) struct End {
+pub(in crate::relay) struct ReadHandle {
     outcome: oneshot::Receiver<Result<Fetched, FetchError>>,
     known: bool,
     task: JoinHandle<()>,
@@ -86,7 +86,7 @@ pub(in crate::relay) struct End {
 
 impl Ahead {
     /// Starts to read.
-    pub(in crate::relay) fn start(engine: &Arc<Engine>, ready: &Arc<PreparedStream>, plan: Plan) -> Self {
+    pub(in crate::relay) fn start(engine: &Arc<Engine>, ready: &Arc<PreparedStream>, plan: ReadPlan) -> Self {
         let (batches, rows) = fetch::handoff(ready.config.turn.bytes);
         let (tell, scanned) = oneshot::channel();
         let (ended, outcome) = oneshot::channel();
@@ -112,7 +112,7 @@ impl Ahead {
                 last.give();
             }
         }));
-        let rows = Rows { first: None, batches: rows };
+        let rows = BatchStream { first: None, batches: rows };
         Self {
             after,
             swept,
@@ -121,7 +121,7 @@ impl Ahead {
             begun: Instant::now(),
             scanned,
             rows,
-            end: End { outcome, known: false, task },
+            end: ReadHandle { outcome, known: false, task },
         }
     }
 
@@ -153,7 +153,7 @@ impl Ahead {
     }
 }
 
-impl Rows {
+impl BatchStream {
     /// What was seen before the first of them; none when the reading has failed before.
     pub(in crate::relay) async fn opened(&mut self) -> Option<&Opened> {
         self.batches.opened().await
@@ -173,7 +173,7 @@ impl Rows {
     }
 }
 
-impl End {
+impl ReadHandle {
     /// Waits for it.
     pub(in crate::relay) async fn wait(&mut self) -> Result<Fetched, FetchError> {
         let outcome = (&mut self.outcome).await;
@@ -182,7 +182,7 @@ impl End {
     }
 }
 
-impl Drop for End {
+impl Drop for ReadHandle {
     fn drop(&mut self) {
         if !self.known {
             self.task.abort();
@@ -205,7 +205,7 @@ async fn scan(engine: &Arc<Engine>, ready: &Arc<PreparedStream>) -> Result<Sight
 async fn read(
     engine: &Arc<Engine>,
     ready: &Arc<PreparedStream>,
-    plan: Plan,
+    plan: ReadPlan,
     batches: &mut Giver,
     tell: oneshot::Sender<Sighting>,
 ) -> Result<(Fetched, Fragile), FetchError> {
@@ -274,5 +274,6 @@ pub(in crate::relay) fn read_on(
     let after = fetched.last.clone().filter(|_| fetched.more && !waits)?;
     // Both stand in the cursor when the turn that has read them advances over all of its rows.
     let swept = fetched.snapshot.clone().and_then(|snapshot| ready.shape.swept(snapshot));
-    Some(Ahead::start(engine, ready, Plan { after: Some(after), swept, known: None, most, sighting: None, learned }))
+    let plan = ReadPlan { after: Some(after), swept, known: None, most, sighting: None, learned };
+    Some(Ahead::start(engine, ready, plan))
 }

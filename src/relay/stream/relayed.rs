@@ -8,14 +8,14 @@ use crate::cursor::ahead::Beyond;
 use crate::late::Opened;
 use crate::position::{Position, Timestamp};
 use crate::relay::engine::unreadable;
-use crate::relay::stream::turn_buffer::Kept;
+use crate::relay::stream::turn_buffer::TurnBuffer;
 use crate::relay::stream::withheld::Withheld;
 use crate::sink::{Failure, Published};
 use crate::source::fetch::{Fetched, Unreadable};
 
 /// What happened between fetch and advance.
 pub(in crate::relay) struct Relayed {
-    pub(in crate::relay) kept: Kept,
+    pub(in crate::relay) kept: TurnBuffer,
     pub(in crate::relay) published: Published,
     pub(in crate::relay) fetched: Fetched,
     /// Rows of parked keys among them, which are passed and not published.
@@ -37,7 +37,7 @@ pub(in crate::relay) struct Relayed {
 impl Relayed {
     fn empty() -> Self {
         Self {
-            kept: Kept::default(),
+            kept: TurnBuffer::default(),
             published: Published { acknowledged: 0, stopped: None, suspects: 1 },
             fetched: Fetched::default(),
             withheld: Withheld::default(),
@@ -56,7 +56,7 @@ impl Relayed {
     }
 
     /// Rows that were read, and how publishing them ended.
-    pub(in crate::relay) fn new(kept: Kept, published: Published, fetched: Fetched, withheld: Withheld) -> Self {
+    pub(in crate::relay) fn new(kept: TurnBuffer, published: Published, fetched: Fetched, withheld: Withheld) -> Self {
         Self { kept, published, fetched, withheld, ..Self::empty() }
     }
 

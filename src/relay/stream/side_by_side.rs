@@ -16,8 +16,8 @@ use crate::position::Position;
 use crate::relay::setup::prepared::PreparedStream;
 use crate::relay::stream::lane_recorder::LaneRecorder;
 use crate::relay::stream::lanes::LaneQueues;
-use crate::relay::stream::read_ahead::Rows;
-use crate::relay::stream::turn_buffer::Kept;
+use crate::relay::stream::read_ahead::BatchStream;
+use crate::relay::stream::turn_buffer::TurnBuffer;
 use crate::relay::stream::withheld::Parked;
 use crate::sink::{Failure, Mode, Published};
 use crate::source::fetch::Room;
@@ -104,12 +104,12 @@ impl<'a> SideBySide<'a> {
     }
 
     /// Sends until all is acknowledged that may be sent in this turn, or nothing more may be.
-    pub(in crate::relay) async fn run(&mut self, kept: &mut Kept, parked: &mut Parked<'_>, rows: Rows) {
+    pub(in crate::relay) async fn run(&mut self, kept: &mut TurnBuffer, parked: &mut Parked<'_>, rows: BatchStream) {
         self.send(kept, parked, Some(rows)).await;
     }
 
     /// The same, with what is still to be read, if anything is.
-    async fn send(&mut self, kept: &mut Kept, parked: &mut Parked<'_>, mut rows: Option<Rows>) {
+    async fn send(&mut self, kept: &mut TurnBuffer, parked: &mut Parked<'_>, mut rows: Option<BatchStream>) {
         let mut closed = false;
         loop {
             self.start(kept);
@@ -190,7 +190,7 @@ impl<'a> SideBySide<'a> {
         Some(interval.saturating_sub(last.elapsed())).filter(|pause| !pause.is_zero())
     }
 
-    fn take(&mut self, batch: Batch, kept: &mut Kept) {
+    fn take(&mut self, batch: Batch, kept: &mut TurnBuffer) {
         let (batch, now) = (kept.keep(batch), Instant::now());
         for message in batch.messages() {
             let lane = self.ready.lane.as_ref().and_then(|lane| lane.of(&message)).map(Cow::into_owned);
@@ -204,7 +204,7 @@ impl<'a> SideBySide<'a> {
     }
 
     /// Sends what may be sent.
-    fn start(&mut self, kept: &Kept) {
+    fn start(&mut self, kept: &TurnBuffer) {
         while self.may_go_on() && self.has_room() && self.pause().is_none() {
             let (any, waiting) = (self.takes_any(), &self.ready.waiting);
             let next = self.lanes.next(|lane| any || !waiting.is_out(lane));
@@ -225,20 +225,20 @@ impl<'a> SideBySide<'a> {
 }
 
 /// What is read next; without anything to read it does not end.
-async fn next_of(rows: &mut Option<Rows>) -> Option<(Batch, Room)> {
+async fn next_of(rows: &mut Option<BatchStream>) -> Option<(Batch, Room)> {
     match rows {
         Some(rows) => rows.next().await,
         None => std::future::pending().await,
     }
 }
 
-fn close(rows: &mut Option<Rows>) {
+fn close(rows: &mut Option<BatchStream>) {
     if let Some(rows) = rows {
         rows.close();
     }
 }
 
-fn alone(kept: &Kept, row: usize) -> Option<Batch> {
+fn alone(kept: &TurnBuffer, row: usize) -> Option<Batch> {
     kept.locate(row).map(|(batch, row)| batch.alone(row))
 }
 

@@ -20,7 +20,7 @@ use crate::relay::engine::open_since::OpenSince;
 use crate::relay::engine::wakeups::Sleeper;
 use crate::relay::stream::gauges::Samples;
 use crate::relay::stream::idle::{self, Rest};
-use crate::relay::stream::idle_poller::{Pauses, Sentry};
+use crate::relay::stream::idle_poller::{IdlePoller, Pauses};
 use crate::relay::stream::member::{Member, Prepared};
 use crate::relay::stream::passed_over::PassedOver;
 use crate::relay::stream::report;
@@ -47,7 +47,7 @@ const CATALOGUE_AT_REST: Duration = Duration::from_secs(5);
 pub(in crate::relay) struct Group {
     engine: Arc<Engine>,
     /// Looks at the table while the group rests.
-    sentry: Arc<Sentry>,
+    sentry: Arc<IdlePoller>,
     source: crate::source::Config,
     members: Vec<Member>,
     shape: Option<Arc<Shape>>,
@@ -101,7 +101,7 @@ impl Group {
     #[must_use]
     pub(in crate::relay) fn new(
         engine: Arc<Engine>,
-        sentry: Arc<Sentry>,
+        sentry: Arc<IdlePoller>,
         source: crate::source::Config,
         relays: Vec<crate::relay::Config>,
     ) -> Self {

@@ -8,7 +8,7 @@ use crate::position::{Position, Timestamp};
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(in crate::relay) struct Kept {
+pub(in crate::relay) struct TurnBuffer {
     /// When the rows were created whose batches have been released.
     released: Vec<Timestamp>,
     /// The position of the last of them.
@@ -18,7 +18,7 @@ pub(in crate::relay) struct Kept {
     sums: Option<Sums>,
 }
 
-impl Kept {
+impl TurnBuffer {
     /// Nothing yet; `sums` says whether [`Self::sums`] will be asked for.
     pub(in crate::relay) fn new(sums: bool) -> Self {
         Self { sums: sums.then(Sums::default), ..Self::default() }
@@ -98,7 +98,7 @@ impl Kept {
     }
 }
 
-impl FromIterator<Batch> for Kept {
+impl FromIterator<Batch> for TurnBuffer {
     fn from_iter<T: IntoIterator<Item = Batch>>(batches: T) -> Self {
         Self { batches: batches.into_iter().collect(), ..Self::default() }
     }
@@ -110,7 +110,7 @@ mod tests {
 
     use super::*;
 
-    fn kept(sizes: &[usize]) -> Kept {
+    fn kept(sizes: &[usize]) -> TurnBuffer {
         let mut row = 0;
         let batch = |size: &usize| {
             let mut batch = Batch::new(0);
@@ -120,7 +120,7 @@ mod tests {
             }
             batch
         };
-        Kept { sums: Some(Sums::default()), ..sizes.iter().map(batch).collect() }
+        TurnBuffer { sums: Some(Sums::default()), ..sizes.iter().map(batch).collect() }
     }
 
     proptest! {

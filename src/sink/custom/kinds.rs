@@ -9,7 +9,7 @@ use toml::Value;
 
 use super::{Config, CustomSink};
 use crate::sink::{InvalidSetting, Kind};
-use crate::visible::{bounded, visible};
+use crate::visible::words;
 
 /// What the program's own sinks cannot be called, beside the other kinds: metrics, `status` and identities have these words for others.
 const TAKEN: [&str; 4] = ["pending", "requests", "schedule", "stream"];
@@ -58,7 +58,7 @@ impl Kinds {
         Some(make(&table).map(|sink| {
             let mut description = sink.description();
             // It stands in a column, in logs and on terminals.
-            description.target = bounded(&visible(&description.target), LONGEST_TARGET);
+            description.target = words(&description.target, LONGEST_TARGET);
             description.one_by_one |= description.min_interval.is_some();
             Config { kind, table, description, sink }
         }))

@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::sink::Failure;
 use crate::sink::http::access;
 
 #[cfg(feature = "schema-registry")]
@@ -49,6 +50,8 @@ mod registry;
 mod sink;
 #[cfg(all(test, feature = "schema-registry"))]
 mod tests;
+#[cfg(feature = "schema-registry")]
+mod topics;
 
 pub(super) use encoder::{Encoder, Registries, Unencoded};
 pub use sink::describe_schema;
@@ -57,6 +60,17 @@ pub use sink::describe_schema;
 pub(super) const MISMATCH: &str = "schema_mismatch";
 /// Codes of what is wrong with a schema, and so with all rows that would need it.
 pub(super) const OF_SCHEMAS: [&str; 3] = ["schema_missing", "schema_refused", "schema_unusable"];
+/// Codes of a registry that gives no schema, and of a file that has to be read for it.
+const OF_REGISTRIES: [&str; 3] = ["schema_registry_unavailable", "schema_registry_refused", "schema_file_unreadable"];
+/// Codes of the log-in at the registry, which the client of HTTP gives.
+const OF_LOGINS: [&str; 5] =
+    ["token_ended", "token_refused", "token_unavailable", "secret_unreadable", "certificate_unusable"];
+
+/// The code of a failure of [`describe_schema`], as one of those that are documented; none for another.
+#[must_use]
+pub fn schema_code(failure: &Failure) -> Option<&'static str> {
+    OF_SCHEMAS.into_iter().chain(OF_REGISTRIES).chain(OF_LOGINS).find(|code| *code == failure.code)
+}
 
 /// Which format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

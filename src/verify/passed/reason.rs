@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use crate::audit::LAST_COMPARISON;
+use crate::audit::MADE_UP_FOR;
+use crate::notation;
 use crate::verify::operations::RecordEnd;
 
-/// A range that a comparison can begin with while the slices of an hour ago are being deleted.
-const SURELY_KEPT: Duration = Duration::from_secs(LAST_COMPARISON.as_secs() - 300);
+/// A range that a comparison can begin with while the slices of two hours ago are being deleted.
+const SURELY_KEPT: Duration = Duration::from_secs(MADE_UP_FOR.as_secs() - 300);
 
 /// See the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,7 +16,7 @@ pub(super) enum Reason {
     Other,
     /// Replicas have passed them that record nothing.
     Unrecorded,
-    /// It is older than what is kept: for so long, or for an hour.
+    /// It is older than what is kept: for so long, or for [`MADE_UP_FOR`].
     Old(Option<Duration>),
     /// An operation has ended what was recorded before.
     Ended(RecordEnd),
@@ -33,7 +34,7 @@ impl Reason {
             }
             Self::Old(Some(_)) => "what was recorded then is older than [audit] keep, and deleted".to_owned(),
             Self::Old(None) => {
-                "what was recorded then was kept for an hour, because [audit] keep is not set".to_owned()
+                "what was recorded then was kept for two hours, because [audit] keep is not set".to_owned()
             }
             Self::Ended(RecordEnd { what, .. }) => format!("{what} has ended what was recorded before"),
             Self::Unknown => "nothing is recorded of then: by an older version, or with another [audit]".to_owned(),
@@ -53,13 +54,16 @@ impl Reason {
                     .to_owned()
             }
             Self::Old(Some(keep)) => {
-                format!("Compare a range of the last {}, or of what is passed from now on (--since).", printed(keep))
+                format!(
+                    "Compare a range of the last {}, or of what is passed from now on (--since).",
+                    notation::duration(keep)
+                )
             }
             Self::Old(None) => {
                 format!(
                     "Write [audit] keep = \"7d\", for example: what is passed from then on can be compared for so long. Without it a range \
-                     of less than the last hour can: --since {}.",
-                    printed(SURELY_KEPT)
+                     of less than the last two hours can: --since {}.",
+                    notation::duration(SURELY_KEPT)
                 )
             }
             Self::Ended(RecordEnd { place, .. }) => {
@@ -73,25 +77,10 @@ impl Reason {
     }
 }
 
-/// As it is written in the configuration.
-fn printed(duration: Duration) -> String {
-    let seconds = duration.as_secs();
-    let units = [("d", 86_400), ("h", 3_600), ("m", 60)];
-    let unit = units.into_iter().find(|(_, length)| seconds.is_multiple_of(*length));
-    unit.map_or_else(|| format!("{seconds}s"), |(unit, length)| format!("{}{unit}", seconds / length))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::position::Timestamp;
-
-    #[test]
-    fn durations_are_printed_as_they_are_written() {
-        for (seconds, text) in [(604_800, "7d"), (3_600, "1h"), (5_400, "90m"), (3_601, "3601s")] {
-            assert_eq!(printed(Duration::from_secs(seconds)), text);
-        }
-    }
 
     // Guarantee: verify.left-out
     #[test]
@@ -114,6 +103,6 @@ mod tests {
         assert_eq!(ended.why(), "a `cursor adopt` has ended what was recorded before");
         let (fix, deleted) = (ended.fix(), Reason::Old(None).fix());
         assert!(fix.contains("--since 2026-11-28T08:00:00.000000Z") && !fix.contains("keep"), "{fix}");
-        assert!(deleted.contains("Write [audit] keep") && deleted.ends_with("--since 55m."), "{deleted}");
+        assert!(deleted.contains("Write [audit] keep") && deleted.ends_with("--since 115m."), "{deleted}");
     }
 }

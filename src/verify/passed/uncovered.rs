@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::coverage::Gap;
 use super::reason::Reason;
 use super::{Missing, WAY, Work};
-use crate::audit::LAST_COMPARISON;
+use crate::audit::MADE_UP_FOR;
 use crate::cursor::audit_slices::{self, RecordedSlice};
 use crate::position::Timestamp;
 use crate::source::range::{self, Bounds, PlacedRow};
@@ -30,7 +30,7 @@ impl Work<'_> {
         now: Timestamp,
     ) -> Result<(), Error> {
         let (subject, cursor) = (self.subject, self.subject.cursor(part));
-        let oldest = now.minus(subject.keep.unwrap_or(LAST_COMPARISON));
+        let oldest = now.minus(subject.keep.unwrap_or(MADE_UP_FOR));
         let is_other = others.iter().any(|slice| gap.meets(slice));
         let (would_be_recorded, is_unrecorded) = match gap.before {
             Some(slice) => (gap.would_be_recorded(oldest).unwrap_or(false), slice.is_unrecorded),

@@ -1,7 +1,7 @@
 //! Whether the queries of schedules can run as their roles: PostgreSQL is asked what `SET ROLE` asks.
 
-use crate::cursor::schedules;
 use crate::database::{Error, Session, quote_ident};
+use crate::jobs::schedules;
 use crate::relay::Config;
 use crate::source::Schedules;
 use crate::source::finding::{Finding, Level};

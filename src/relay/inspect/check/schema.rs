@@ -9,21 +9,6 @@ use crate::sink::kafka::{
 use crate::source::finding::{Finding, Level};
 use crate::source::shape::Shape;
 
-/// Codes of a registry that gives no schema, and of the log-in there.
-const CODES: [&str; 11] = [
-    "schema_registry_unavailable",
-    "schema_registry_refused",
-    "schema_missing",
-    "schema_refused",
-    "schema_unusable",
-    "schema_file_unreadable",
-    "token_ended",
-    "token_refused",
-    "token_unavailable",
-    "secret_unreadable",
-    "certificate_unusable",
-];
-
 /// Asks the registry, which registers nothing for it; `shape` is of the table where it can be read.
 pub(super) async fn findings(
     cluster: Option<&Arc<Cluster>>,
@@ -45,8 +30,12 @@ pub(super) async fn findings(
             }
         }
         Err(failure) => {
-            let code = CODES.into_iter().find(|code| *code == failure.code).unwrap_or(CODES[0]);
-            found.push(Finding::new(Level::Error, code, failure.message).setting(format!("{}.", failure.hint)));
+            // A code that has no finding of its own is told by the words.
+            let (code, message) = match kafka::schema_code(&failure) {
+                Some(code) => (code, failure.message),
+                None => ("schema", format!("{} ({})", failure.message, failure.code)),
+            };
+            found.push(Finding::new(Level::Error, code, message).setting(format!("{}.", failure.hint)));
         }
     }
     found

@@ -11,7 +11,12 @@ pub(super) fn usable(relay: &Config) -> Option<Finding> {
         sink::Config::Sms(config) => sms::sink(config, &relay.relay),
         sink::Config::Webhook(config) => webhook::sink(config, &relay.relay),
         sink::Config::Http(config) => HttpSink::new(config, &relay.relay),
-        _ => return None,
+        sink::Config::Kafka(_)
+        | sink::Config::Sql(_)
+        | sink::Config::Email(_)
+        | sink::Config::Stdout(_)
+        | sink::Config::Command(_)
+        | sink::Config::Custom(_) => return None,
     };
     // What is wrong with the settings is told where the columns are judged.
     let failure = sink.ok()?.secrets().err()?;
@@ -23,10 +28,19 @@ pub(super) fn usable(relay: &Config) -> Option<Finding> {
 
 /// That a receiver is not asked: each request may be taken for a message.
 pub(super) fn uncontacted(relay: &Config) -> Option<Finding> {
-    let is_http = matches!(relay.sink, sink::Config::Sms(_) | sink::Config::Webhook(_) | sink::Config::Http(_));
+    let is_left_alone = match &relay.sink {
+        sink::Config::Http(_) | sink::Config::Sms(_) | sink::Config::Webhook(_) => true,
+        // The others' receivers have checks of their own, or are this database and this machine.
+        sink::Config::Kafka(_)
+        | sink::Config::Sql(_)
+        | sink::Config::Email(_)
+        | sink::Config::Stdout(_)
+        | sink::Config::Command(_)
+        | sink::Config::Custom(_) => false,
+    };
     let message = "the receiver is not contacted, because a request may be taken for a message: its address, certificate and log-in are \
                    tried with the first row";
-    is_http.then(|| Finding::new(Level::Ok, "receiver", message))
+    is_left_alone.then(|| Finding::new(Level::Ok, "receiver", message))
 }
 
 /// Whether an issuer gives a token; none where none is asked for, or its secret cannot be read.

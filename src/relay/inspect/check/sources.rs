@@ -5,7 +5,7 @@ use super::{Readable, audit, collation, memory, notify, partitions, roles, stand
 use crate::database::{self, Error, Session};
 use crate::message::Field;
 use crate::relay::queue::actions;
-use crate::relay::queue::pending;
+use crate::relay::queue::due_rows;
 use crate::relay::queue::requests;
 use crate::relay::setup::encoding;
 use crate::relay::setup::naming;
@@ -137,14 +137,14 @@ fn asked(relay: &Config, table: sinks::KnownTable<'_>, findings: &mut Vec<Findin
 
 /// Whether the relay's due work can be claimed, and all that its sink asks for be read.
 async fn due(session: &Session, relay: &Config, config: &Pending, findings: &mut Vec<Finding>) -> Result<(), Error> {
-    let (found, due) = pending::due(session, config).await?;
+    let (found, due) = due_rows::due(session, config).await?;
     findings.extend(found);
     let Some(due) = due else { return Ok(()) };
     let Some(fields) = asked(relay, sinks::KnownTable::of_due(due.traceparent), findings) else { return Ok(()) };
     findings.extend(due.casts_called(&fields));
     let fix =
         "Correct the column or the constant named in [relay.source.pending] or the sink, or grant what is missing.";
-    prepare(session, relay, (&pending::statements(&due, &fields, relay.guarantee), fix), findings).await;
+    prepare(session, relay, (&due_rows::statements(&due, &fields, relay.guarantee), fix), findings).await;
     Ok(())
 }
 
@@ -160,7 +160,7 @@ async fn requested(
     if prepare(session, relay, (&requests::statements(&fields, ledger.lanes.as_ref()), fix), findings).await {
         findings.extend(requests::findings(session, &relay.name, ledger, configured).await?);
     }
-    if relay.on_unknown == OnUnknown::Resend && matches!(relay.sink, sink::Config::Sms(_) | sink::Config::Email(_)) {
+    if relay.on_unknown == OnUnknown::Resend && relay.sink.of_kind().knows_no_idempotency_keys() {
         let message = "on_unknown is resend, and this receiver knows no idempotency keys: a message may arrive twice";
         let fix = "Write on_unknown = \"dead_letter\", so that each such outcome is listed for a person to decide.";
         findings.push(Finding::new(Level::Warn, "resend_without_key", message).setting(fix));

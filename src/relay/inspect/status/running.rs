@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use crate::cursor::journal::{self, ActionSummary};
 use crate::database::{Error, Session};
+use crate::jobs::journal::{self, ActionSummary};
 
 /// So many are told of: a document that is asked for every two seconds stays small.
 pub const MOST: usize = 100;

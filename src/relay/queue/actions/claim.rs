@@ -1,4 +1,4 @@
-//! Claiming actions, in the transaction that locks the relay's cursor.
+//! Claims due actions of schedules, in the transaction that locks the relay's cursor.
 
 use std::time::Instant;
 
@@ -8,8 +8,8 @@ use super::prepare::PreparedSchedule;
 use super::renew::LEASE;
 use super::select::Running;
 use crate::cursor::LockedCursor;
-use crate::cursor::actions::{Claimed, Interrupted};
 use crate::database::Error;
+use crate::jobs::actions::{ClaimedAction, Interrupted};
 use crate::relay::queue::work::Claim;
 
 /// How many of the oldest are looked at, whoever's they are.
@@ -22,7 +22,7 @@ const TENANTS: i32 = 200;
 pub(super) struct ClaimedActions {
     /// Begun by replicas that are gone.
     pub(super) interrupted: Vec<Interrupted>,
-    pub(super) actions: Vec<Claimed>,
+    pub(super) actions: Vec<ClaimedAction>,
     pub(super) token: String,
     /// When they were asked for.
     pub(super) asked: Instant,
@@ -66,8 +66,8 @@ impl ScheduleWork {
     }
 
     /// What was claimed with this token, and is renewed from now on.
-    pub(super) fn jobs(&self, actions: Vec<Claimed>, token: &str, asked: Instant) -> Vec<ActionJob> {
-        let job = |action: Claimed| {
+    pub(super) fn jobs(&self, actions: Vec<ClaimedAction>, token: &str, asked: Instant) -> Vec<ActionJob> {
+        let job = |action: ClaimedAction| {
             let claim = self.renewer.add(action.id, token, asked);
             ActionJob { action, token: token.to_owned(), claim, claimed: asked }
         };

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use super::job::{ActionJob, ActionOutcome};
 use super::prepare::PreparedSchedule;
 use crate::batch::Batch;
-use crate::cursor::actions::{End, Recorded};
-use crate::cursor::claims::Settlement;
 use crate::database::Error;
+use crate::jobs::Settlement;
+use crate::jobs::actions::{ActionEnd, RecordedAction};
 use crate::relay::engine::deadline::within;
 use crate::relay::engine::{Engine, Single};
 use crate::relay::queue::work::Attempt;
@@ -217,12 +217,12 @@ impl ActionExecution {
         if published.acknowledged == 0 {
             return Ok(ActionOutcome::Failed(published.stopped.unwrap_or_else(Failure::deadline)));
         }
-        let ended = within(&self.engine, settlement.end_action(job.named(), End::Completed(""))).await?;
+        let ended = within(&self.engine, settlement.end_action(job.named(), ActionEnd::Completed(""))).await?;
         let of = match ended {
-            Recorded::Of(of) => of,
+            RecordedAction::Of(of) => of,
             // Nothing of this may stay.
-            Recorded::Lost => return Ok(ActionOutcome::Cut { ambiguous: false }),
-            Recorded::Locked => return Ok(ActionOutcome::Failed(locked())),
+            RecordedAction::Lost => return Ok(ActionOutcome::Cut { ambiguous: false }),
+            RecordedAction::Locked => return Ok(ActionOutcome::Failed(locked())),
         };
         within(&self.engine, settlement.promote_actions(&self.prepared.config.name, &[of])).await?;
         stage.unanswered = true;

@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::renew::RenewedClaim;
-use crate::cursor::actions::{Claimed, NamedAction};
+use crate::jobs::actions::{ClaimedAction, NamedAction};
 use crate::relay::queue::work::{Job, Outcome};
 use crate::sink::Failure;
 
 /// A claimed action.
 #[derive(Debug)]
 pub(super) struct ActionJob {
-    pub(super) action: Claimed,
+    pub(super) action: ClaimedAction,
     pub(super) token: String,
     /// Its claim, which is renewed while this is there.
     pub(super) claim: Arc<RenewedClaim>,

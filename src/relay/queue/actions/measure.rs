@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::prepare::PreparedSchedule;
 use crate::cursor::open_work::{OpenWork, left_schedules};
-use crate::cursor::{actions, schedules};
 use crate::database::{Error, Session};
+use crate::jobs::{actions, schedules};
 use crate::position::Timestamp;
 use crate::relay::Config;
 use crate::relay::engine::lag::Lag;

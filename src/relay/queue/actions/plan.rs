@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use super::ScheduleWork;
 use super::prepare::PreparedSchedule;
 use super::watch::Watched;
-use crate::cursor::claims::Settlement;
-use crate::cursor::schedules::{self, Occurrence, Planned, Schedule};
 use crate::database::{Error, Session};
+use crate::jobs::Settlement;
+use crate::jobs::schedules::{self, Occurrence, Planned, Schedule};
 use crate::position::Timestamp;
 use crate::relay::engine::deadline::within;
 use crate::relay::engine::{Engine, Single};
@@ -143,7 +143,7 @@ impl ScheduleWork {
             self.strays = Some(Instant::now());
             // Another replica may not yet have seen this relay when it looked for strays.
             schedules::found(session, name, prepared.schedules.schema.is_some()).await?;
-            crate::cursor::actions::release(session, name).await?;
+            crate::jobs::actions::release(session, name).await?;
             for (schedule, relay) in schedules::strays(session).await? {
                 tracing::error!(cursor = name, schedule, relay, "schedule has a problem: its relay was never started");
             }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::cursor::watches::Span;
+use crate::jobs::watches::Span;
 
 fn at(text: &str) -> Timestamp {
     Timestamp::parse_rfc3339(&format!("2026-11-21T{text}Z")).expect("valid")

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::cursor::schedules;
 use crate::database::Error;
+use crate::jobs::schedules;
 use crate::metrics::{CursorMetrics, ScheduleMetrics};
 use crate::relay::Config;
 use crate::relay::engine::Engine;

@@ -7,9 +7,9 @@ use std::time::Duration;
 use super::job::{ActionJob, ActionOutcome};
 use super::report::{failure_of, meaning};
 use crate::cursor::ErrorReport;
-use crate::cursor::actions::{self, End};
-use crate::cursor::claims::Settlement;
 use crate::database::Error;
+use crate::jobs::Settlement;
+use crate::jobs::actions::{self, ActionEnd};
 use crate::relay::engine::deadline::within;
 use crate::relay::engine::{Engine, Single};
 use crate::relay::queue::work::{Attempt, Recorded};
@@ -65,11 +65,11 @@ enum Closed {
 
 impl Closed {
     /// Of one that was to be due again.
-    fn waiting(recorded: actions::Recorded) -> Self {
+    fn waiting(recorded: actions::RecordedAction) -> Self {
         match recorded {
-            actions::Recorded::Of(_) => Self::Waits,
-            actions::Recorded::Locked => Self::Locked,
-            actions::Recorded::Lost => Self::Lost,
+            actions::RecordedAction::Of(_) => Self::Waits,
+            actions::RecordedAction::Locked => Self::Locked,
+            actions::RecordedAction::Lost => Self::Lost,
         }
     }
 }
@@ -77,8 +77,10 @@ impl Closed {
 async fn close(settlement: &Settlement, attempt: &ActionAttempt) -> Result<Closed, Error> {
     let named = attempt.job.named();
     let ended = match &attempt.outcome {
-        ActionOutcome::Done(result) => settlement.end_action(named, End::Completed(&bounded(result, RESULT))).await?,
-        ActionOutcome::Skipped(why) => settlement.end_action(named, End::Skipped(&bounded(why, RESULT))).await?,
+        ActionOutcome::Done(result) => {
+            settlement.end_action(named, ActionEnd::Completed(&bounded(result, RESULT))).await?
+        }
+        ActionOutcome::Skipped(why) => settlement.end_action(named, ActionEnd::Skipped(&bounded(why, RESULT))).await?,
         ActionOutcome::NotBegun => {
             let put_back = settlement.put_back_action(named, attempt.job.action.begun_before).await?;
             return Ok(Closed::waiting(put_back));
@@ -94,7 +96,7 @@ async fn close(settlement: &Settlement, attempt: &ActionAttempt) -> Result<Close
                 message_id: None,
             };
             match meaning(attempt, &failure).message.wait() {
-                None => settlement.end_action(named, End::Failed(&error)).await?,
+                None => settlement.end_action(named, ActionEnd::Failed(&error)).await?,
                 Some(wait) => {
                     let pause = wait.pause(&failure, Duration::ZERO);
                     let waits = settlement.retry_action(named, &error, wait.attempts(), pause).await?;
@@ -104,8 +106,8 @@ async fn close(settlement: &Settlement, attempt: &ActionAttempt) -> Result<Close
         }
     };
     Ok(match ended {
-        actions::Recorded::Of(of) => Closed::Ended(of),
-        actions::Recorded::Locked => Closed::Locked,
-        actions::Recorded::Lost => Closed::Lost,
+        actions::RecordedAction::Of(of) => Closed::Ended(of),
+        actions::RecordedAction::Locked => Closed::Locked,
+        actions::RecordedAction::Lost => Closed::Lost,
     })
 }

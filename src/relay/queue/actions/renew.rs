@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
-use crate::cursor::actions::{self, Kept};
 use crate::database::Error;
+use crate::jobs::actions::{self, Kept};
 use crate::relay::engine::Engine;
 
 /// How long a claim lasts that is not renewed.
@@ -22,7 +22,7 @@ const GIVE_UP: Duration = Duration::from_secs(7);
 
 /// Since when an action has been running.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Running {
+enum RunState {
     /// Since its claim, or since when the database says.
     #[default]
     Recorded,
@@ -41,7 +41,7 @@ pub(super) struct RenewedClaim {
     /// Ends when the claim is lost, or cannot be renewed.
     pub(super) lost: CancellationToken,
     progress: Mutex<Option<String>>,
-    running: Mutex<Running>,
+    running: Mutex<RunState>,
 }
 
 impl RenewedClaim {
@@ -56,23 +56,23 @@ impl RenewedClaim {
 
     /// The action waits for a connection, having run for so long.
     pub(super) fn waits(&self, ran: Duration) {
-        *lock(&self.running) = Running::Waits(ran);
+        *lock(&self.running) = RunState::Waits(ran);
     }
 
     /// The action runs from here on.
     pub(super) fn runs(&self) {
         let mut running = lock(&self.running);
-        if let Running::Waits(ran) = *running {
-            *running = Running::Since(Instant::now(), ran);
+        if let RunState::Waits(ran) = *running {
+            *running = RunState::Since(Instant::now(), ran);
         }
     }
 
     /// For how long the action has been running; none when the database knows since when.
     pub(super) fn ran(&self) -> Option<Duration> {
         match *lock(&self.running) {
-            Running::Recorded => None,
-            Running::Waits(ran) => Some(ran),
-            Running::Since(begun, ran) => Some(begun.elapsed() + ran),
+            RunState::Recorded => None,
+            RunState::Waits(ran) => Some(ran),
+            RunState::Since(begun, ran) => Some(begun.elapsed() + ran),
         }
     }
 
@@ -80,8 +80,8 @@ impl RenewedClaim {
     fn renewed(&self, asked: Instant) {
         *lock(&self.since) = asked;
         let mut running = lock(&self.running);
-        if matches!(*running, Running::Since(begun, _) if begun < asked) {
-            *running = Running::Recorded;
+        if matches!(*running, RunState::Since(begun, _) if begun < asked) {
+            *running = RunState::Recorded;
         }
     }
 

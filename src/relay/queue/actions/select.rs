@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::cursor::actions::Candidate;
+use crate::jobs::actions::Candidate;
 
 /// What is running, whoever has it.
 #[derive(Debug, Default)]

@@ -8,9 +8,9 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use crate::cursor::liveness::{self, Second};
-use crate::cursor::schedules::First;
-use crate::cursor::watches::{self, Span, UNBROKEN, Watcher};
 use crate::database::{Error, Session};
+use crate::jobs::schedules::First;
+use crate::jobs::watches::{self, Span, UNBROKEN, WatchingProcess};
 use crate::position::Timestamp;
 use crate::relay::engine::Engine;
 
@@ -61,7 +61,7 @@ impl Watch {
         self.say(session, Some(Second::after(first.now.plus(UNBROKEN)))).await?;
         let Some(since) = self.since else { return Ok(()) };
         let Some((id, _)) = self.row.filter(|(_, recorded)| *recorded == since) else {
-            let watcher = Watcher { instance: engine.registry.instance(), relay };
+            let watcher = WatchingProcess { instance: engine.registry.instance(), relay };
             let before = self.row.zip(self.before).map(|((id, _), ended)| (id, ended));
             let row = watches::begin(session, watcher, since, before).await?;
             self.row = row.map(|row| (row, since));

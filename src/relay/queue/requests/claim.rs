@@ -1,4 +1,4 @@
-//! Claiming requests: what is sent is pinned in the claim's transaction.
+//! Claims requests: what is sent is pinned in the claim's transaction.
 
 use std::borrow::Cow;
 use std::time::Instant;
@@ -11,10 +11,10 @@ use super::job::{RequestJob, RequestPlan};
 use super::prepare::{PreparedRequests, key_memory};
 use super::rendering::Rendering;
 use crate::batch::Batch;
-use crate::cursor::claims::Taking;
-use crate::cursor::{ErrorReport, LockedCursor, ledger};
+use crate::cursor::{ErrorReport, LockedCursor, Taking};
 use crate::database::Error;
 use crate::database::codec::Raw;
+use crate::jobs::ledger;
 use crate::position::Timestamp;
 use crate::relay::OnUnknown;
 use crate::relay::engine::Engine;
@@ -78,9 +78,9 @@ pub(super) async fn claim(
     let (given_up, taken): (Vec<Taken>, Vec<Taken>) = taken.into_iter().partition(|taken| builder.is_over(taken));
     builder.give_up(cursor, &given_up).await?;
     let jobs = builder.jobs(taken, slowest);
-    let claimed: Vec<ledger::Claimed<'_>> = jobs
+    let claimed: Vec<ledger::ClaimedRequest<'_>> = jobs
         .iter()
-        .map(|(job, interrupted)| ledger::Claimed {
+        .map(|(job, interrupted)| ledger::ClaimedRequest {
             id: &job.id,
             body: job.body().filter(|_| !job.pinned_before),
             interrupted: *interrupted,

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use crate::batch::Batch;
-use crate::cursor::ledger::NamedRequest;
+use crate::jobs::ledger::NamedRequest;
 use crate::position::Timestamp;
 use crate::relay::queue::work::{Job, Outcome};
 use crate::sink::{Failure, Receipt};

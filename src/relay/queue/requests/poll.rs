@@ -1,12 +1,13 @@
-//! What is due, without any lock, and what is measured from time to time.
+//! Which requests wait, without any lock, and what is measured from time to time.
 
 use std::time::Instant;
 
 use tokio_postgres::types::ToSql;
 
 use super::prepare::PreparedRequests;
-use crate::cursor::{self, ledger};
+use crate::cursor;
 use crate::database::{Error, Session};
+use crate::jobs::ledger;
 use crate::position::Timestamp;
 use crate::relay::engine::lag::Lag;
 use crate::relay::queue::reach::{Next, Reach};

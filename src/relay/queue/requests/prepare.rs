@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::cursor::ledger;
 use crate::database::{Error, Session, quote_literal};
+use crate::jobs::ledger;
 use crate::message::Field;
 use crate::metrics::{CursorMetrics, PendingMetrics};
 use crate::relay::Config;

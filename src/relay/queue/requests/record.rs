@@ -11,9 +11,9 @@ use super::job::{RequestJob, RequestOutcome};
 use super::prepare::PreparedRequests;
 use super::report::meaning;
 use crate::cursor::ErrorReport;
-use crate::cursor::claims::Settlement;
-use crate::cursor::ledger::{Accepted, End, Wait};
 use crate::database::Error;
+use crate::jobs::Settlement;
+use crate::jobs::ledger::{Accepted, RequestEnd, Wait};
 use crate::relay::engine::deadline::within;
 use crate::relay::engine::disposition::ForMessage;
 use crate::relay::engine::report;
@@ -71,8 +71,8 @@ async fn close(
     let error = report::error(failure, None);
     let ambiguous = failure.ambiguous;
     match meaning(engine, prepared, &attempt.job, failure).message {
-        ForMessage::Fails => settlement.end(request, &error, End::Failed, ambiguous).await,
-        ForMessage::Unknown => settlement.end(request, &error, End::Unknown, ambiguous).await,
+        ForMessage::Fails => settlement.end(request, &error, RequestEnd::Failed, ambiguous).await,
+        ForMessage::Unknown => settlement.end(request, &error, RequestEnd::Unknown, ambiguous).await,
         ForMessage::Waits(wait) => {
             let pause = wait.pause(failure, prepared.config.turn.lock_kill());
             let wait = Wait { attempts: wait.attempts(), ambiguous, pause };

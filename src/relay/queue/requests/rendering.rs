@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use super::prepare::PreparedRequests;
-use crate::cursor::ledger;
 use crate::database::{Error, sqlstate};
+use crate::jobs::ledger;
 use crate::relay::engine::Engine;
 use crate::relay::engine::deadline::within;
 use crate::relay::engine::disposition::pause;

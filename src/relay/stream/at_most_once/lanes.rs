@@ -22,7 +22,7 @@ use crate::relay::stream::report;
 use crate::relay::stream::side_by_side::{Doubtful, SideBySide};
 use crate::relay::stream::turn::Turn;
 use crate::relay::stream::turn::publish::Taken;
-use crate::relay::stream::turn_buffer::Kept;
+use crate::relay::stream::turn_buffer::TurnBuffer;
 use crate::relay::stream::withheld::Parked;
 use crate::sink::{Failure, Mode};
 use crate::source::fetch::{FetchError, Fetched};
@@ -36,7 +36,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// What a turn has read.
 struct Read<'a> {
     side: SideBySide<'a>,
-    kept: Kept,
+    kept: TurnBuffer,
     parked: Parked<'a>,
     fetched: Result<Fetched, FetchError>,
     opened: Option<Opened>,
@@ -85,7 +85,7 @@ impl<'a> Turn<'a> {
         let recorder = self.lane_recorder(cursor, None).idle();
         let wanted = self.row_limit(0);
         let mut side = SideBySide::new(ready, mode, recorder, until, (sends, sends), self.engine.stop.clone()).once();
-        let (mut kept, mut parked) = (Kept::default(), self.passing(None));
+        let (mut kept, mut parked) = (TurnBuffer::default(), self.passing(None));
         let (closed, late) = (cursor.closed(), FetchError::Late(ready.config.turn.deadline));
         let fetched = tokio::select! {
             biased;
@@ -180,7 +180,7 @@ impl<'a> Turn<'a> {
     }
 
     /// A receiver that cannot be reached is found out before anything is in doubt.
-    async fn reach(&self, kept: &Kept, rows: &[(usize, Position)]) -> Result<(), Failure> {
+    async fn reach(&self, kept: &TurnBuffer, rows: &[(usize, Position)]) -> Result<(), Failure> {
         let first = rows.first().and_then(|(row, _)| kept.locate(*row));
         let Some((batch, at)) = first else { return Ok(()) };
         self.ready.sink.reach(&batch.message(at), self.engine.call_deadline).await

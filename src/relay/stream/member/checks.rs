@@ -44,7 +44,7 @@ impl Member {
             if let Err(unready) = engine.registry.admitted(&config, &engine.stop).await {
                 return Ok(Err(unready));
             }
-            let own_client = matches!(config.sink, crate::sink::Config::Kafka(_));
+            let own_client = config.sink.of_kind().goes_to_cluster();
             let _permit = if own_client { engine.check().await } else { None };
             let checks = prepare::ready(&engine, &config, &shape, &first);
             tokio::time::timeout(CHECKS, checks).await.unwrap_or(Err(Error::Timeout(CHECKS)))

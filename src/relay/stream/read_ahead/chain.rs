@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Ahead, Plan};
+use super::{Ahead, ReadPlan};
 use crate::cursor::{LockedCursor, RowPlace};
 use crate::late::Swept;
 use crate::position::Position;
@@ -42,7 +42,7 @@ impl Chain {
         let ahead = self.ahead.take().filter(|ahead| ahead.fits(cursor, ready, most));
         ahead.unwrap_or_else(|| {
             let (after, swept, known) = (cursor.position.clone(), cursor.swept.clone(), cursor.relations.clone());
-            Ahead::start(engine, ready, Plan { after, swept, known, most, sighting: Some(safe.clone()), learned })
+            Ahead::start(engine, ready, ReadPlan { after, swept, known, most, sighting: Some(safe.clone()), learned })
         })
     }
 }

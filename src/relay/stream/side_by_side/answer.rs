@@ -7,15 +7,15 @@ use tokio::task::JoinError;
 use super::{SideBySide, once};
 use crate::relay::engine::disposition::{ForRelay, at_stop};
 use crate::relay::setup::lane_memory::Lane;
-use crate::relay::stream::publish_decision::in_doubt;
-use crate::relay::stream::turn_buffer::Kept;
+use crate::relay::stream::after_publish::in_doubt;
+use crate::relay::stream::turn_buffer::TurnBuffer;
 use crate::sink::{Class, Failure, Published, Subject};
 
 /// When so many lanes fail one after the other, and no message is accepted between them, the receiver is out.
 const OUTAGE: usize = 5;
 
 impl SideBySide<'_> {
-    pub(super) fn joined(&mut self, ended: Result<(usize, Published), JoinError>, kept: &Kept) {
+    pub(super) fn joined(&mut self, ended: Result<(usize, Published), JoinError>, kept: &TurnBuffer) {
         match ended.map_err(JoinError::try_into_panic) {
             Ok((row, published)) => self.ended(row, published, kept),
             Err(Ok(panic)) => std::panic::resume_unwind(panic),
@@ -24,7 +24,7 @@ impl SideBySide<'_> {
         }
     }
 
-    fn ended(&mut self, row: usize, published: Published, kept: &Kept) {
+    fn ended(&mut self, row: usize, published: Published, kept: &TurnBuffer) {
         self.flying.remove(&row);
         let Some((batch, at)) = kept.locate(row) else { return };
         let (lane, now) = (self.lanes.lane(row).clone(), Instant::now());

@@ -7,7 +7,7 @@ use crate::position::{Position, Timestamp};
 use crate::relay::OnPoison;
 use crate::relay::setup::lane_memory::{Lane, WaitingLane};
 use crate::relay::setup::row_key::RowKey;
-use crate::relay::stream::turn_buffer::Kept;
+use crate::relay::stream::turn_buffer::TurnBuffer;
 use crate::sink::{Class, Failure, Published};
 
 /// How sending ended.
@@ -25,7 +25,7 @@ pub(in crate::relay) struct Ended {
 impl SideBySide<'_> {
     /// How it ended; what is on its way is given up.
     /// `is_all`: the reading has found no more rows than it was given.
-    pub(in crate::relay) fn finish(mut self, kept: &Kept, parked_keys: u64, is_all: bool) -> Ended {
+    pub(in crate::relay) fn finish(mut self, kept: &TurnBuffer, parked_keys: u64, is_all: bool) -> Ended {
         while let Some(ended) = self.sending.try_join_next() {
             self.joined(ended, kept);
         }
@@ -58,7 +58,7 @@ impl SideBySide<'_> {
     }
 
     /// Why the first row that was not acknowledged was not, if its lane waits.
-    fn of_lane(&self, lane: &Lane, row: usize, kept: &Kept, parked_keys: u64) -> Option<Failure> {
+    fn of_lane(&self, lane: &Lane, row: usize, kept: &TurnBuffer, parked_keys: u64) -> Option<Failure> {
         let (batch, at) = kept.locate(row)?;
         let (now, was_tried) = (Instant::now(), self.failures.contains(&row));
         let waiting = self.ready.waiting.of(lane).filter(|waiting| waiting.is_about(&batch.message(at)))?;
@@ -86,7 +86,7 @@ impl SideBySide<'_> {
     }
 
     /// When the rows were created that were acknowledged, wherever they stand.
-    pub(in crate::relay) fn delivered(&self, kept: &Kept) -> Vec<Timestamp> {
+    pub(in crate::relay) fn delivered(&self, kept: &TurnBuffer) -> Vec<Timestamp> {
         let is_doubtful = |row: usize| self.doubtful.iter().any(|doubtful| doubtful.row == row);
         let beyond = self.lanes.beyond().filter(|row| !is_doubtful(*row));
         let beyond = beyond.filter_map(|row| kept.locate(row)).map(|(batch, row)| batch.position(row).created_at);

@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use super::{Failure, HashMap, JoinSet, Kept, Parked, Rows, SideBySide};
+use super::{BatchStream, Failure, HashMap, JoinSet, Parked, SideBySide, TurnBuffer};
 use crate::cursor::unknown;
 use crate::position::Position;
 use crate::sink::Class;
@@ -25,7 +25,12 @@ impl SideBySide<'_> {
     }
 
     /// Reads until enough lanes have rows, or all is read.
-    pub(in crate::relay) async fn read(&mut self, kept: &mut Kept, parked: &mut Parked<'_>, mut rows: Rows) {
+    pub(in crate::relay) async fn read(
+        &mut self,
+        kept: &mut TurnBuffer,
+        parked: &mut Parked<'_>,
+        mut rows: BatchStream,
+    ) {
         self.read_all = true;
         // What is read must still be sent in this turn.
         let begun = Instant::now();
@@ -44,19 +49,19 @@ impl SideBySide<'_> {
     }
 
     /// Chooses the rows that this turn may send: no other is sent by it.
-    pub(in crate::relay) fn reserve(&mut self, kept: &Kept) -> Vec<(usize, Position)> {
+    pub(in crate::relay) fn reserve(&mut self, kept: &TurnBuffer) -> Vec<(usize, Position)> {
         let (any, waiting) = (self.takes_any(), &self.ready.waiting);
         let rows = self.lanes.reserve(self.left, |lane| any || !waiting.is_out(lane));
         rows.into_iter().filter_map(|row| kept.locate(row).map(|(batch, at)| (row, batch.position(at)))).collect()
     }
 
     /// Sends what was chosen.
-    pub(in crate::relay) async fn send_reserved(&mut self, kept: &mut Kept, parked: &mut Parked<'_>) {
+    pub(in crate::relay) async fn send_reserved(&mut self, kept: &mut TurnBuffer, parked: &mut Parked<'_>) {
         self.send(kept, parked, None).await;
     }
 
     /// What is on its way is given up: whether it was accepted will not be known.
-    pub(in crate::relay) fn cut(&mut self, kept: &Kept) {
+    pub(in crate::relay) fn cut(&mut self, kept: &TurnBuffer) {
         while let Some(ended) = self.sending.try_join_next() {
             self.joined(ended, kept);
         }

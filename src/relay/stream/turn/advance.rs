@@ -15,8 +15,8 @@ use crate::position::{Position, Timestamp};
 use crate::relay::Guarantee;
 use crate::relay::engine::deadline::within;
 use crate::relay::engine::disposition::{ForCircuit, at_stop};
+use crate::relay::stream::after_publish::{self, AfterPublish};
 use crate::relay::stream::outcome::{TurnError, TurnOutcome};
-use crate::relay::stream::publish_decision::{self, Verdict};
 use crate::relay::stream::relayed::Relayed;
 use crate::relay::stream::report;
 use crate::relay::stream::shards;
@@ -36,17 +36,19 @@ impl Turn<'_> {
         let relayed = self.behind_its_key(relayed).await?;
         let acknowledged = relayed.published.acknowledged;
         let message_id = relayed.message_id(relayed.at.unwrap_or(acknowledged));
-        let verdict = publish_decision::verdict(self.ready, &relayed);
-        let lane_waits = relayed.lane_waits.filter(|_| matches!(verdict, Verdict::Retry(_)));
+        let verdict = after_publish::verdict(self.ready, &relayed);
+        let lane_waits = relayed.lane_waits.filter(|_| matches!(verdict, AfterPublish::Retry(_)));
         let (verdict, park) = self.key_to_park(verdict, &relayed).await?;
-        let verdict = publish_decision::copied(self.engine, self.ready, verdict).await;
-        let verdict = self.late_halt(relayed.opened.as_ref()).map_or(verdict, Verdict::Halt);
+        let verdict = after_publish::copied(self.engine, self.ready, verdict).await;
+        let verdict = self.late_halt(relayed.opened.as_ref()).map_or(verdict, AfterPublish::Halt);
         if lane_waits.is_none() {
             self.report(&verdict, message_id.as_deref()).await;
         }
         let dead = match &verdict {
-            Verdict::Bury(failure, letter) => Some((letter.as_ref(), report::error(failure, message_id.as_deref()))),
-            Verdict::Done | Verdict::Search(_) | Verdict::Retry(_) | Verdict::Halt(_) => None,
+            AfterPublish::Bury(failure, letter) => {
+                Some((letter.as_ref(), report::error(failure, message_id.as_deref())))
+            }
+            AfterPublish::Done | AfterPublish::Search(_) | AfterPublish::Retry(_) | AfterPublish::Halt(_) => None,
         };
         let passed = acknowledged + usize::from(dead.is_some());
         let refused = self.refused_letters(&relayed, passed);
@@ -59,7 +61,7 @@ impl Turn<'_> {
         let in_database = self.ready.config.guarantee == Guarantee::InDatabase;
         let half_way = in_database && passed == 0 && relayed.published.stopped.is_some();
         let end = match &verdict {
-            Verdict::Done if relayed.read_nothing() => self.end_without_rows(&cursor),
+            AfterPublish::Done if relayed.read_nothing() => self.end_without_rows(&cursor),
             _ => relayed.end(passed).filter(|_| !half_way),
         };
         let end = end.or_else(|| self.stays_for_late_rows(&cursor, &relayed));
@@ -89,7 +91,7 @@ impl Turn<'_> {
     /// The rows that are passed and that the sink would refuse, as dead letters, and why.
     fn refused_letters<'b>(&self, relayed: &'b Relayed, passed: usize) -> Vec<RefusedLetter<'b>> {
         let rows = relayed.withheld.refused(passed);
-        rows.map(|(row, n, failure)| (publish_decision::letter(self.ready, &row, failure), n, failure)).collect()
+        rows.map(|(row, n, failure)| (after_publish::letter(self.ready, &row, failure), n, failure)).collect()
     }
 
     /// They stand in the database: a line for each kind of reason, with the first row of it.
@@ -113,14 +115,14 @@ impl Turn<'_> {
     }
 
     /// While the lock is held: no other replica must try the same message before it can see a halt or an open circuit.
-    async fn report(&self, verdict: &Verdict<'_>, message_id: Option<&str>) {
+    async fn report(&self, verdict: &AfterPublish<'_>, message_id: Option<&str>) {
         match verdict {
-            Verdict::Halt(failure) => report::halt(self.engine, self.ready, failure, message_id).await,
-            Verdict::Retry(failure) if self.ready.status.circuit_open() => {
+            AfterPublish::Halt(failure) => report::halt(self.engine, self.ready, failure, message_id).await,
+            AfterPublish::Retry(failure) if self.ready.status.circuit_open() => {
                 let outage = at_stop(failure).circuit == ForCircuit::Outage;
                 report::retry(self.engine, self.ready, failure, message_id, Some(outage)).await;
             }
-            Verdict::Done | Verdict::Search(_) | Verdict::Bury(..) | Verdict::Retry(_) => {}
+            AfterPublish::Done | AfterPublish::Search(_) | AfterPublish::Bury(..) | AfterPublish::Retry(_) => {}
         }
     }
 
@@ -213,23 +215,25 @@ impl Turn<'_> {
 
     fn outcome(
         &mut self,
-        verdict: Verdict<'_>,
+        verdict: AfterPublish<'_>,
         relayed: &Relayed,
         (message_id, lane_waits): (Option<String>, Option<Duration>),
     ) -> TurnOutcome {
         let (rows, suspects) = (relayed.sent(), relayed.published.suspects);
         match verdict {
-            Verdict::Search(failure) => {
+            AfterPublish::Search(failure) => {
                 self.learned.suspects = suspects;
                 TurnOutcome::Searching { rows, suspects, failure }
             }
-            Verdict::Bury(failure, letter) => TurnOutcome::Buried { rows, failure, message_id: letter.message_id },
-            Verdict::Retry(failure) | Verdict::Halt(failure) => match lane_waits {
+            AfterPublish::Bury(failure, letter) => TurnOutcome::Buried { rows, failure, message_id: letter.message_id },
+            AfterPublish::Retry(failure) | AfterPublish::Halt(failure) => match lane_waits {
                 Some(pause) => TurnOutcome::LaneWaits { rows, pause, failure, message_id },
                 None => TurnOutcome::Stalled { rows, failure, message_id },
             },
-            Verdict::Done if relayed.fetched.rows == 0 && self.late == 0 && !relayed.looks_on() => TurnOutcome::Idle,
-            Verdict::Done => {
+            AfterPublish::Done if relayed.fetched.rows == 0 && self.late == 0 && !relayed.looks_on() => {
+                TurnOutcome::Idle
+            }
+            AfterPublish::Done => {
                 let prefix = relayed.published.acknowledged;
                 let passed = prefix + relayed.withheld.passed(prefix);
                 let more = relayed.fetched.more || passed < relayed.fetched.rows || self.late > 0;

@@ -13,7 +13,7 @@ use crate::relay::stream::outcome::TurnError;
 use crate::relay::stream::read_ahead::{Ahead, Chain};
 use crate::relay::stream::relayed::Relayed;
 use crate::relay::stream::side_by_side::{Ended, SideBySide};
-use crate::relay::stream::turn_buffer::Kept;
+use crate::relay::stream::turn_buffer::TurnBuffer;
 use crate::relay::stream::withheld::Parked;
 use crate::sink::{Failure, Mode};
 use crate::source::fetch::{FetchError, Fetched};
@@ -47,7 +47,7 @@ impl<'a> Turn<'a> {
         let until = self.last_start(deadline);
         let mut side =
             SideBySide::new(ready, self.side_mode(deadline), recorder, until, (wanted, left), self.engine.stop.clone());
-        let mut kept = Kept::new(ready.audits());
+        let mut kept = TurnBuffer::new(ready.audits());
         let mut parked = self.passing(None);
         let (mut fetched, mut fetch_time) = (None, Duration::ZERO);
         let closed = cursor.closed();
@@ -89,7 +89,7 @@ impl<'a> Turn<'a> {
     pub(in crate::relay) fn ended_lanes(
         &mut self,
         side: SideBySide<'_>,
-        (kept, mut parked): (Kept, Parked<'_>),
+        (kept, mut parked): (TurnBuffer, Parked<'_>),
         (fetched, cut): (Option<Result<Fetched, FetchError>>, bool),
         taken: Taken,
     ) -> Result<Relayed, TurnError> {
@@ -104,7 +104,7 @@ impl<'a> Turn<'a> {
         let published = parked.ended(published, kept.rows());
         self.learn(&published, taken);
         let handed_over = parked.handed_over();
-        let relayed = self.read((kept, parked.withheld, handed_over), published, fetched, cut)?;
+        let relayed = self.relayed((kept, parked.withheld, handed_over), published, fetched, cut)?;
         let beyond = Some(Beyond { rows: beyond, is_last: false });
         Ok(Relayed { beyond, lane_waits, at, ..relayed })
     }

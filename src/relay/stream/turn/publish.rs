@@ -1,4 +1,6 @@
-//! Reads and publishes side by side, and learns from it how much the next turn should take.
+//! The turn's side of publishing: reads rows and hands them to the sink side by side, and learns how much the next turn should take.
+//!
+//! The sink's side is `sink::Publication`; what follows from how it ended is `stream::after_publish`.
 
 use std::time::{Duration, Instant};
 
@@ -10,9 +12,9 @@ use crate::pace;
 use crate::relay::OnPoison;
 use crate::relay::stream::outcome::TurnError;
 use crate::relay::stream::progress_writer::ProgressWriter;
-use crate::relay::stream::read_ahead::{self, Ahead, Chain, Rows};
+use crate::relay::stream::read_ahead::{self, Ahead, BatchStream, Chain};
 use crate::relay::stream::relayed::Relayed;
-use crate::relay::stream::turn_buffer::Kept;
+use crate::relay::stream::turn_buffer::TurnBuffer;
 use crate::relay::stream::withheld::{Parked, Withheld};
 use crate::sink::{Failure, Flow, Mode, Publication, Published};
 use crate::source::fetch::{FetchError, Fetched};
@@ -68,7 +70,7 @@ impl Turn<'_> {
             return Ok(Relayed::late(opened));
         }
         let (writer, enough) = (self.progress_writer(cursor, opened.as_ref()), self.enough(opened.as_ref(), most));
-        let (mut kept, mut learned) = (Kept::new(ready.audits()), self.learned);
+        let (mut kept, mut learned) = (TurnBuffer::new(ready.audits()), self.learned);
         let mut parked = self.passing(Some(wanted).filter(|wanted| *wanted < least)).refusing(most_refused);
         let (mut fetched, mut fetch_time, mut tail) = (None, Duration::ZERO, Duration::ZERO);
         let reading = async {
@@ -100,7 +102,7 @@ impl Turn<'_> {
         let spent = most_refused == 0 && matches!(&fetched, Some(Ok(fetched)) if fetched.spent);
         self.learn(&published, Taken { rows: kept.rows(), wanted, most, spent, growth, cut });
         let handed_over = parked.handed_over();
-        let relayed = self.read((kept, parked.withheld, handed_over), published, fetched, cut)?;
+        let relayed = self.relayed((kept, parked.withheld, handed_over), published, fetched, cut)?;
         Ok(Relayed { opened, ..relayed })
     }
 
@@ -128,7 +130,7 @@ impl Turn<'_> {
     pub(in crate::relay) async fn opened(
         &self,
         cursor: &LockedCursor,
-        rows: &mut Rows,
+        rows: &mut BatchStream,
         deadline: Instant,
     ) -> Result<Option<Opened>, TurnError> {
         let closed = cursor.closed();
@@ -193,9 +195,9 @@ impl Turn<'_> {
     }
 
     /// What was read and published, or the error of a turn that has neither.
-    pub(super) fn read(
+    pub(super) fn relayed(
         &self,
-        (kept, withheld, handed_over): (Kept, Withheld, usize),
+        (kept, withheld, handed_over): (TurnBuffer, Withheld, usize),
         published: Published,
         fetched: Option<Result<Fetched, FetchError>>,
         cut: bool,
@@ -232,9 +234,9 @@ impl Turn<'_> {
 /// waited for the last ones.
 async fn send(
     publication: &mut Publication<'_>,
-    kept: &mut Kept,
+    kept: &mut TurnBuffer,
     parked: &mut Parked<'_>,
-    (mut rows, enough): (Rows, Option<usize>),
+    (mut rows, enough): (BatchStream, Option<usize>),
     mut writer: Option<ProgressWriter>,
 ) -> Duration {
     while let Some((batch, room)) = rows.next().await {
@@ -268,7 +270,7 @@ async fn send(
 /// Gives back what has been acknowledged, and records that.
 fn release(
     publication: &Publication<'_>,
-    kept: &mut Kept,
+    kept: &mut TurnBuffer,
     parked: &mut Parked<'_>,
     writer: Option<&mut ProgressWriter>,
 ) {

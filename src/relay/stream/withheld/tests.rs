@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::audit::{Sums, element};
-use crate::relay::stream::turn_buffer::Kept;
+use crate::relay::stream::turn_buffer::TurnBuffer;
 
 /// Of a row that does not match.
 const LEFT_OUT: u8 = 3;
@@ -14,8 +14,8 @@ const REFUSED: u8 = 4;
 type Keys = Vec<Vec<Option<u8>>>;
 
 /// Batches of rows that are numbered from 0, each with its number as id, place and value; those with a key are withheld.
-fn taken(keys: &Keys) -> (Kept, Withheld, Vec<Option<u8>>) {
-    let (mut kept, mut withheld, mut row) = (Kept::default(), Withheld::new(true), 0);
+fn taken(keys: &Keys) -> (TurnBuffer, Withheld, Vec<Option<u8>>) {
+    let (mut kept, mut withheld, mut row) = (TurnBuffer::default(), Withheld::new(true), 0);
     for keys in keys {
         let mut batch = Batch::new(1);
         for _ in keys {

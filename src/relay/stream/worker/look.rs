@@ -6,7 +6,7 @@ use super::Worker;
 use crate::database::Error;
 use crate::relay::engine::Engine;
 use crate::relay::stream::outcome::TurnError;
-use crate::relay::stream::read_ahead::{Ahead, Plan};
+use crate::relay::stream::read_ahead::{Ahead, ReadPlan};
 use crate::source::fetch::FetchError;
 use crate::source::watcher::Sighting;
 
@@ -34,7 +34,7 @@ impl Worker<'_> {
             self.chain.permits = self.engine.permits(false).await?;
             let (most, learned) = (self.learned.row_limit, self.learned);
             let swept = self.chain.swept.clone();
-            let plan = Plan { after: Some(after), swept, known: None, most, sighting: None, learned };
+            let plan = ReadPlan { after: Some(after), swept, known: None, most, sighting: None, learned };
             let ahead = self.chain.ahead.insert(Ahead::start(self.engine, self.ready, plan));
             let sighting = bounded(self.engine, ahead.sighting()).await?;
             self.seen = sighting.clone();

@@ -2,7 +2,7 @@
 
 use reqsign_core::{Error, ErrorKind};
 
-use crate::visible::{bounded, visible};
+use crate::visible;
 
 /// How much of a service's own words a message has.
 const LONGEST: usize = 300;
@@ -42,7 +42,7 @@ pub(super) fn words(error: &Error, trouble: Option<String>) -> String {
         Some(trouble) if !said.contains(&trouble) => format!("{said}: {trouble}"),
         Some(_) | None => said,
     };
-    visible(bounded(&words, LONGEST).trim())
+    visible::words(words.trim(), LONGEST)
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! The schemas of one relay's records, by their topics.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 use super::codec::Codec;
@@ -10,11 +9,10 @@ use super::kept::Kept;
 use super::misfit::Misfit;
 use super::question::{Question, Which};
 use super::registry::{Given, Registry};
+use super::topics::{OfTopic, Topics};
 use super::{RegistryConfig, SchemaFacts, SchemaFormat, SubjectName, WantedSchema};
 use crate::sink::Failure;
 
-/// So many topics are remembered with their schemas.
-const MOST: usize = 10_000;
 /// Asked about to see whether the registry answers, where rows name the topics.
 const NO_SUBJECT: &str = "outbox-relay.check-value";
 
@@ -42,28 +40,22 @@ pub(in crate::sink::kafka) struct Encoder {
     format: SchemaFormat,
     /// What the configured file holds, from its first use on.
     file: Mutex<Option<Arc<str>>>,
-    topics: RwLock<HashMap<String, Arc<OfTopic>>>,
-}
-
-/// The schema of a topic's records.
-#[derive(Debug)]
-struct OfTopic {
-    kept: Arc<Kept>,
-    given: Arc<Given>,
-    codec: Arc<Codec>,
-    id: u32,
-    /// What `given` is unusable for; the codec is of the one before it.
-    unusable: Option<Failure>,
+    topics: Topics,
 }
 
 impl Encoder {
     pub(in crate::sink::kafka) fn new(format: &SchemaFormat) -> Self {
-        Self { format: format.clone(), file: Mutex::default(), topics: RwLock::default() }
+        Self { format: format.clone(), file: Mutex::default(), topics: Topics::default() }
     }
 
     #[cfg(test)]
     pub(super) fn format(&self) -> SchemaFormat {
         self.format.clone()
+    }
+
+    #[cfg(test)]
+    pub(super) fn codec(&self, topic: &str) -> Option<Arc<Codec>> {
+        self.topics.get(topic).map(|held| Arc::clone(&held.codec))
     }
 
     /// Whether topics have subjects of their own.
@@ -77,7 +69,7 @@ impl Encoder {
     /// Why there is none.
     pub(in crate::sink::kafka) async fn prepare(&self, registries: &Registries, topic: &str) -> Result<(), Failure> {
         let registry = registries.of(&self.format.registry);
-        let held = self.held(topic);
+        let held = self.topics.get(topic);
         let kept = match &held {
             Some(held) => Arc::clone(&held.kept),
             None => registry.kept(self.question(topic)?),
@@ -96,10 +88,10 @@ impl Encoder {
         topic: &str,
         since: Instant,
     ) -> Result<(), Failure> {
-        let Some(held) = self.held(topic) else { return Ok(()) };
+        let Some(held) = self.topics.get(topic) else { return Ok(()) };
         let given = registries.of(&self.format.registry).confirmed(&held.kept, since).await?;
         self.take(topic, Arc::clone(&held.kept), given, Some(&held))?;
-        self.held(topic).and_then(|now| now.unusable.clone()).map_or(Ok(()), Err)
+        self.topics.get(topic).and_then(|now| now.unusable.clone()).map_or(Ok(()), Err)
     }
 
     /// What is said of a registry that gave no answer in the time that there was.
@@ -114,7 +106,7 @@ impl Encoder {
         payload: &[u8],
         most: usize,
     ) -> Result<Vec<u8>, Unencoded> {
-        let Some(held) = self.held(topic) else {
+        let Some(held) = self.topics.get(topic) else {
             let why = "its answer was forgotten, and is asked for again";
             return Err(Unencoded::Refused(failure::unavailable(&self.format.registry.url, why, None)));
         };
@@ -171,18 +163,17 @@ impl Encoder {
         Ok(Some(SchemaFacts { subject, id, version: given.version, name, fields: codec.fields() }))
     }
 
-    fn held(&self, topic: &str) -> Option<Arc<OfTopic>> {
-        self.topics.read().unwrap_or_else(PoisonError::into_inner).get(topic).cloned()
-    }
-
     /// Takes what the registry has given, unless it is what is held.
     fn take(&self, topic: &str, kept: Arc<Kept>, given: Arc<Given>, held: Option<&OfTopic>) -> Result<(), Failure> {
         if held.is_some_and(|held| Arc::ptr_eq(&held.given, &given)) {
             return Ok(());
         }
-        let made = Codec::new(&self.format, &given);
+        let made = match self.topics.codec(&given) {
+            Some(codec) => Ok(codec),
+            None => Codec::new(&self.format, &given).map(Arc::new),
+        };
         let of_topic = match (made, held) {
-            (Ok(codec), _) => OfTopic { kept, id: given.id, given, codec: Arc::new(codec), unusable: None },
+            (Ok(codec), _) => OfTopic { kept, id: given.id, given, codec, unusable: None },
             (Err(what), None) => return Err(failure::unusable(&kept.question.subject, &what)),
             (Err(what), Some(held)) => {
                 let failure = failure::unusable(&kept.question.subject, &what);
@@ -196,11 +187,7 @@ impl Encoder {
                 OfTopic { kept, given, codec: Arc::clone(&held.codec), id: held.id, unusable: Some(failure) }
             }
         };
-        let mut topics = self.topics.write().unwrap_or_else(PoisonError::into_inner);
-        if topics.len() >= MOST && !topics.contains_key(topic) {
-            topics.clear();
-        }
-        topics.insert(topic.to_owned(), Arc::new(of_topic));
+        self.topics.insert(topic, of_topic);
         Ok(())
     }
 

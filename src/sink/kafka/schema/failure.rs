@@ -6,14 +6,14 @@ use std::time::Duration;
 use super::MISMATCH;
 use super::misfit::Misfit;
 use crate::sink::{Class, Failure, Subject};
-use crate::visible::{bounded, visible};
+use crate::visible;
 
 /// Of what a registry or a library says, so many bytes are repeated.
 const WORDS: usize = 500;
 
 /// Words of others, safe to show.
 pub(super) fn words(of: &str) -> String {
-    bounded(&visible(of.trim()), WORDS)
+    visible::words(of.trim(), WORDS)
 }
 
 /// The registry gives no answer that can be used: it is asked again, and nothing is lost.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::visible::{bounded, visible};
+use crate::visible;
 
 /// A name from a row is shown up to so many bytes.
 const NAME: usize = 63;
@@ -28,7 +28,7 @@ impl Misfit {
 
     /// The same, found in the member of this name.
     pub(super) fn in_field(self, name: &str) -> Self {
-        self.below(bounded(&visible(name), NAME))
+        self.below(visible::words(name, NAME))
     }
 
     /// The same, found in the element of this number.

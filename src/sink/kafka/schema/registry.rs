@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use super::failure;
 use super::kept::Kept;
 use super::question::{Compatibility, Question, Reference, Refusal, Registered, Which};
-use super::{RegistryConfig, RegistryLogin};
+use super::{OF_LOGINS, RegistryConfig, RegistryLogin};
 use crate::secret::Secret;
 use crate::sink::http::service::{Reply, Service};
 use crate::sink::{Class, Failure, Subject};
@@ -34,6 +34,13 @@ pub(super) struct Given {
     pub(super) text: String,
     /// Schemas that it refers to, by the names that it has for them.
     pub(super) references: Vec<(String, String)>,
+}
+
+impl Given {
+    /// Whether the same is written by the other one, under whatever subject and id.
+    pub(super) fn is_same_schema(&self, other: &Self) -> bool {
+        self.text == other.text && self.kind == other.kind && self.references == other.references
+    }
 }
 
 /// See the module.
@@ -186,9 +193,7 @@ impl Registry {
 
     /// Of a question without an answer. What is wrong with a token has words of its own.
     fn unanswered(&self, failure: Failure) -> Failure {
-        let is_of_access = failure.code.starts_with("token_")
-            || ["secret_unreadable", "certificate_unusable"].contains(&failure.code.as_str());
-        if is_of_access {
+        if OF_LOGINS.contains(&failure.code.as_str()) {
             return failure.about(Subject::Elsewhere);
         }
         match failure.class {

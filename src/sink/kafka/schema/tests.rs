@@ -10,6 +10,7 @@ use server::Server;
 
 mod registered;
 mod server;
+mod topics;
 
 const V1: &str = r#"{"type":"record","name":"B","fields":[{"name":"id","type":"long"}]}"#;
 const V2: &str =
@@ -181,6 +182,7 @@ async fn each_answer_of_the_registry_has_its_consequence() {
         server.answer(question, status, &body);
         let failure = Stage::new(&format(registry(&server.url))).prepare().await.expect_err("no schema");
         assert_eq!((failure.class, failure.code.as_str()), (class, code), "{status} {body}: {failure:?}");
+        assert_eq!(schema_code(&failure), Some(code), "`check` has a finding of it");
         assert_eq!(
             (failure.ambiguous, failure.subject),
             (false, Subject::Elsewhere),

@@ -1,4 +1,4 @@
-//! Claiming jobs: one short transaction under the lock of the relay's cursor.
+//! One claim: locks the relay's cursor, lets the kind of work claim its jobs (`claim.rs` of each), commits, which frees the lock.
 
 use std::time::{Duration, Instant};
 

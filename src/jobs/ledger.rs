@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use tokio_postgres::types::ToSql;
 
-use super::LockedCursor;
-use super::claims::{Settlement, Taking};
-use super::status::{self, ErrorReport};
+use super::Settlement;
+use crate::cursor::status;
+use crate::cursor::{ErrorReport, LockedCursor, Taking};
 use crate::database::{Error, Session, quote_literal};
 
 const REGISTER: &str = include_str!("sql/ledger_register.sql");
@@ -21,7 +21,7 @@ const TAKEN: &str =
 const TEMPLATES: &str =
     "SELECT name, relay FROM outbox.template WHERE (name = ANY ($2::text[])) <> (relay = $1) ORDER BY name";
 
-const ORPHANS: &str = include_str!("sql/request_orphans.sql");
+const ORPHANS: &str = include_str!("sql/ledger_orphans.sql");
 
 const CLAIM: &str = include_str!("sql/ledger_claim.sql");
 
@@ -44,7 +44,7 @@ const FAILED: &str = include_str!("sql/ledger_failed.sql");
 
 /// A request that is claimed with others.
 #[derive(Clone, Copy, Debug)]
-pub struct Claimed<'a> {
+pub struct ClaimedRequest<'a> {
     /// Its id.
     pub id: &'a str,
     /// What is sent, pinned now; none when it was pinned before, or cannot be rendered.
@@ -86,7 +86,7 @@ pub struct Wait {
 
 /// How a request ends that was not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum RequestEnd {
     /// It was refused, and no try before can have been accepted.
     Failed,
     /// It was sent or not, nobody knows.
@@ -103,7 +103,7 @@ impl LockedCursor {
         token: &str,
         by: &str,
         lease: Duration,
-        requests: &[Claimed<'_>],
+        requests: &[ClaimedRequest<'_>],
     ) -> Result<(), Error> {
         let ids: Vec<&str> = requests.iter().map(|request| request.id).collect();
         let bodies: Vec<Option<&[u8]>> = requests.iter().map(|request| request.body).collect();
@@ -168,11 +168,11 @@ impl Settlement {
         &self,
         request: NamedRequest<'_>,
         error: &ErrorReport<'_>,
-        end: End,
+        end: RequestEnd,
         ambiguous: bool,
     ) -> Result<bool, Error> {
         let error = status::json(error);
-        let status = if end == End::Unknown { "unknown" } else { "failed" };
+        let status = if end == RequestEnd::Unknown { "unknown" } else { "failed" };
         self.changed(END, &[&request.id, &request.token, &error, &status, &ambiguous]).await
     }
 }

@@ -1,10 +1,10 @@
-//! Rows that were sent and cannot be marked: they will be sent again, and that is logged.
+//! Due rows that were sent and cannot be marked: they will be sent again, and that is logged.
 
 use super::job::{PendingJob, SendOutcome};
 use super::prepare::PreparedPending;
 use super::record::PendingAttempt;
-use crate::cursor::claims::Settlement;
 use crate::database::{Error, sqlstate};
+use crate::jobs::Settlement;
 use crate::relay::engine::deadline::within;
 use crate::relay::engine::disposition::pause;
 use crate::relay::engine::report;

@@ -3,7 +3,8 @@
 use deadpool_postgres::ClientWrapper;
 use tokio_postgres::types::ToSql;
 
-use super::claims::{Settlement, Taking};
+use super::Settlement;
+use crate::cursor::Taking;
 use crate::database::{Error, Session};
 use crate::position::Timestamp;
 

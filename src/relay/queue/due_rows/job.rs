@@ -1,11 +1,11 @@
-//! A claimed row, and what became of it.
+//! A claimed due row, and what became of it.
 
 use std::time::{Duration, Instant};
 
 use super::prepare::PreparedPending;
 use crate::batch::Batch;
-use crate::cursor::claims::Claimed;
 use crate::cursor::dead_letter::DeadLetter;
+use crate::jobs::due_rows::ClaimedRow;
 use crate::position::Timestamp;
 use crate::relay::engine::dead_letter;
 use crate::relay::engine::unreadable;
@@ -63,8 +63,8 @@ impl Job for PendingJob {
 }
 
 impl PendingJob {
-    pub(super) fn claim(&self) -> Claimed<'_> {
-        Claimed { relay: &self.relay, key: &self.key.0, token: &self.token }
+    pub(super) fn claim(&self) -> ClaimedRow<'_> {
+        ClaimedRow { relay: &self.relay, key: &self.key.0, token: &self.token }
     }
 
     /// Why it is not sent, if it was not read.

@@ -1,4 +1,4 @@
-//! What is due, without any lock, and what is measured from time to time.
+//! Which rows are due, without any lock, and what is measured from time to time.
 
 use std::time::Instant;
 

@@ -1,4 +1,7 @@
-//! Rows that become due: the kind of work of a relay of `[relay.source.pending]`.
+//! Due rows (`[relay.source.pending]`): the kind of work that sends rows of an application's table when they are due.
+//!
+//! `due_rows/claim.rs` claims them, `send.rs` sends them, `record.rs` records the outcomes; the statements are in
+//! `source::pending`.
 //!
 //! Under `at_least_once` a row is marked after it was sent, in a transaction that waits for nobody's lock; under `at_most_once` the
 //! claim marks it first. Sinks that take batches get the rows of a claim together.
@@ -6,8 +9,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::cursor::claims::Settlement;
 use crate::database::{Error, Session, sqlstate};
+use crate::jobs::Settlement;
 use crate::position::Timestamp;
 use crate::relay::engine::deadline::within;
 use crate::relay::engine::intervals::SAMPLE;
@@ -51,15 +54,15 @@ struct PendingWork {
     reach: Option<Reach>,
     /// The topic of dead letters did not take a copy: when, and why.
     uncopied: Option<(Instant, Failure)>,
-    /// When the casts of the table's columns were last read.
-    casts_read: Option<Instant>,
+    /// When it was last read whether the table's columns are what they were.
+    columns_read: Option<Instant>,
 }
 
 /// Runs the relay until the engine stops and what it has begun to send has ended.
 pub(in crate::relay) async fn run(engine: Arc<Engine>, config: Config, source: Pending) {
     let reach =
         source.lanes.is_some().then(|| Reach::new(config.lanes, Instant::now()).tireless(engine.once().is_some()));
-    runner::run(engine, config, PendingWork { source, narrow: 0, reach, uncopied: None, casts_read: None }).await;
+    runner::run(engine, config, PendingWork { source, narrow: 0, reach, uncopied: None, columns_read: None }).await;
 }
 
 impl Work for PendingWork {
@@ -76,13 +79,15 @@ impl Work for PendingWork {
         prepare::prepare(engine, config, &self.source).await
     }
 
-    /// Each time where a cast may be created that a claim would call, else when what waits is measured: a column may get another type.
+    /// Casts each time where one may be created that a claim would call, else when what waits is measured, as the rest: a column may get
+    /// another type, or lose its NOT NULL, and a label of its enum another name.
     async fn holds(&mut self, prepared: &PreparedPending, session: &Session) -> Result<bool, Error> {
-        if !prepared.due.may_get_casts() && self.casts_read.is_some_and(|read| read.elapsed() < SAMPLE) {
-            return Ok(true);
+        let due = &prepared.due;
+        if self.columns_read.is_some_and(|read| read.elapsed() < SAMPLE) {
+            return Ok(!due.may_get_casts() || due.has_same_casts(session).await?);
         }
-        self.casts_read = Some(Instant::now());
-        prepared.due.has_same_casts(session).await
+        self.columns_read = Some(Instant::now());
+        Ok(due.has_same_casts(session).await? && due.has_same_columns(session).await?)
     }
 
     async fn poll(

@@ -1,4 +1,4 @@
-//! Sending claimed rows: no lock is held, nothing of the database is waited for.
+//! Sends claimed due rows: no lock is held, nothing of the database is waited for.
 
 use std::time::{Duration, Instant};
 

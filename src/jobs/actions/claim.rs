@@ -6,9 +6,8 @@ use std::time::Duration;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-use super::{Candidate, Claimed, Interrupted, PROMOTE, split};
-use crate::cursor::LockedCursor;
-use crate::cursor::claims::Taking;
+use super::{Candidate, ClaimedAction, Interrupted, PROMOTE, split};
+use crate::cursor::{LockedCursor, Taking};
 use crate::database::Error;
 
 const RUNNING: &str =
@@ -37,7 +36,7 @@ impl LockedCursor {
     /// # Errors
     /// The database's.
     pub async fn running_actions(&self) -> Result<Vec<(String, i64)>, Error> {
-        let rows = self.claim(Taking { sql: RUNNING, parameters: &[&self.name] }).await?;
+        let rows = self.claim(Taking { sql: RUNNING, parameters: &[&self.name()] }).await?;
         Ok(rows
             .iter()
             .map(|row| Ok((row.try_get(0)?, row.try_get(1)?)))
@@ -49,7 +48,7 @@ impl LockedCursor {
     /// # Errors
     /// The database's.
     pub async fn oldest_actions(&self, most: i64) -> Result<Vec<Candidate>, Error> {
-        candidates(&self.claim(Taking { sql: OLDEST, parameters: &[&self.name, &most] }).await?)
+        candidates(&self.claim(Taking { sql: OLDEST, parameters: &[&self.name(), &most] }).await?)
     }
 
     /// The oldest actions of each of `tenants` tenants whose names come after `after`, and then of nobody's; and after which
@@ -64,7 +63,7 @@ impl LockedCursor {
         each: i64,
         unowned: i64,
     ) -> Result<(Vec<Candidate>, String), Error> {
-        let parameters: [&(dyn ToSql + Sync); 4] = [&self.name, &after, &tenants, &each];
+        let parameters: [&(dyn ToSql + Sync); 4] = [&self.name(), &after, &tenants, &each];
         let rows = self.claim(Taking { sql: BY_TENANT, parameters: &parameters }).await?;
         let (mut found, mut names) = (Vec::new(), BTreeSet::new());
         for row in &rows {
@@ -77,7 +76,7 @@ impl LockedCursor {
         // Behind the last one it begins again.
         let full = names.len() >= usize::try_from(tenants).unwrap_or(0);
         let next = names.pop_last().filter(|_| full).unwrap_or_default();
-        found.extend(candidates(&self.claim(Taking { sql: UNOWNED, parameters: &[&self.name, &unowned] }).await?)?);
+        found.extend(candidates(&self.claim(Taking { sql: UNOWNED, parameters: &[&self.name(), &unowned] }).await?)?);
         Ok((found, next))
     }
 
@@ -91,7 +90,7 @@ impl LockedCursor {
         by: &str,
         lease: Duration,
         ids: &[i64],
-    ) -> Result<Vec<Claimed>, Error> {
+    ) -> Result<Vec<ClaimedAction>, Error> {
         let lease = lease.as_secs_f64();
         let parameters: [&(dyn ToSql + Sync); 4] = [&token, &by, &lease, &ids];
         let rows = self.claim(Taking { sql: CLAIM, parameters: &parameters }).await?;
@@ -103,7 +102,7 @@ impl LockedCursor {
     /// # Errors
     /// The database's.
     pub async fn expire_actions(&self) -> Result<Vec<Interrupted>, Error> {
-        let rows = self.claim(Taking { sql: EXPIRE, parameters: &[&self.name] }).await?;
+        let rows = self.claim(Taking { sql: EXPIRE, parameters: &[&self.name()] }).await?;
         let mut gone = Vec::with_capacity(rows.len());
         for row in &rows {
             let status: String = row.try_get(4)?;
@@ -117,7 +116,7 @@ impl LockedCursor {
         let ended: Vec<_> = gone.iter().filter(|action| !action.again).map(|action| action.of.clone()).collect();
         if !ended.is_empty() {
             let (ids, tenants) = split(&ended);
-            self.claim(Taking { sql: PROMOTE, parameters: &[&ids, &tenants, &self.name] }).await?;
+            self.claim(Taking { sql: PROMOTE, parameters: &[&ids, &tenants, &self.name()] }).await?;
         }
         Ok(gone)
     }
@@ -128,9 +127,9 @@ fn candidates(rows: &[Row]) -> Result<Vec<Candidate>, Error> {
     Ok(rows.iter().map(read).collect::<Result<_, tokio_postgres::Error>>()?)
 }
 
-fn claimed(row: &Row) -> Result<Claimed, tokio_postgres::Error> {
+fn claimed(row: &Row) -> Result<ClaimedAction, tokio_postgres::Error> {
     let on_interrupted: String = row.try_get(11)?;
-    Ok(Claimed {
+    Ok(ClaimedAction {
         id: row.try_get(0)?,
         schedule: (row.try_get(1)?, row.try_get(2)?),
         tenant: row.try_get(3)?,

@@ -1,4 +1,6 @@
-//! What follows from how publishing ended.
+//! What follows from how a turn's publishing ended: advance, one row at a time, a dead letter, retry, or a halt.
+//!
+//! The publishing itself is `turn/publish.rs`.
 
 use std::borrow::Cow;
 
@@ -12,8 +14,8 @@ use crate::relay::setup::prepared::PreparedStream;
 use crate::relay::stream::relayed::Relayed;
 use crate::sink::{Class, Failure, Published};
 
-/// See the module.
-pub(in crate::relay) enum Verdict<'a> {
+/// What follows from how a turn's publishing ended.
+pub(in crate::relay) enum AfterPublish<'a> {
     /// All was acknowledged.
     Done,
     /// A row among several was refused: one by one from here.
@@ -27,8 +29,12 @@ pub(in crate::relay) enum Verdict<'a> {
 }
 
 /// A row is dead-lettered only after the topic of the dead letters has its copy.
-pub(in crate::relay) async fn copied<'a>(engine: &Engine, ready: &PreparedStream, verdict: Verdict<'a>) -> Verdict<'a> {
-    let (Verdict::Bury(failure, letter), Some(letters)) = (&verdict, &ready.letters) else { return verdict };
+pub(in crate::relay) async fn copied<'a>(
+    engine: &Engine,
+    ready: &PreparedStream,
+    verdict: AfterPublish<'a>,
+) -> AfterPublish<'a> {
+    let (AfterPublish::Bury(failure, letter), Some(letters)) = (&verdict, &ready.letters) else { return verdict };
     match dead_letter::copy(&ready.config.relay, letters, failure, letter, engine.call_deadline).await {
         Ok(()) => verdict,
         Err(failure) => stopped(failure),
@@ -36,23 +42,23 @@ pub(in crate::relay) async fn copied<'a>(engine: &Engine, ready: &PreparedStream
 }
 
 /// What follows from how publishing ended.
-pub(in crate::relay) fn verdict<'a>(ready: &PreparedStream, relayed: &'a Relayed) -> Verdict<'a> {
-    let Some(failure) = relayed.published.stopped.clone() else { return Verdict::Done };
+pub(in crate::relay) fn verdict<'a>(ready: &PreparedStream, relayed: &'a Relayed) -> AfterPublish<'a> {
+    let Some(failure) = relayed.published.stopped.clone() else { return AfterPublish::Done };
     let acknowledged = relayed.published.acknowledged;
     let (on_poison, several) = (ready.config.on_poison, relayed.published.suspects > 1);
     let meaning = disposition(Sender::Stream { on_poison, several, passed: false }, &failure);
     match meaning.message {
-        ForMessage::Isolated => Verdict::Search(failure),
+        ForMessage::Isolated => AfterPublish::Search(failure),
         ForMessage::Fails => match relayed.locate(acknowledged) {
             Some((batch, row)) if relayed.unread => {
                 let letter = dead_letter::unread(&ready.config, &batch.message(row));
-                Verdict::Bury(failure, Box::new(letter))
+                AfterPublish::Bury(failure, Box::new(letter))
             }
             Some((batch, row)) => {
                 let letter = letter(ready, &batch.message(row), &failure);
-                Verdict::Bury(failure, Box::new(letter))
+                AfterPublish::Bury(failure, Box::new(letter))
             }
-            None => Verdict::Halt(failure),
+            None => AfterPublish::Halt(failure),
         },
         ForMessage::Blocks | ForMessage::Waits(_) | ForMessage::Unknown => stopped(failure),
     }
@@ -66,8 +72,8 @@ pub(in crate::relay) fn letter<'a>(ready: &PreparedStream, message: &Message<'a>
 }
 
 /// What follows from a failure at which the stream stops.
-fn stopped<'a>(failure: Failure) -> Verdict<'a> {
-    if at_stop(&failure).relay == ForRelay::Halts { Verdict::Halt(failure) } else { Verdict::Retry(failure) }
+fn stopped<'a>(failure: Failure) -> AfterPublish<'a> {
+    if at_stop(&failure).relay == ForRelay::Halts { AfterPublish::Halt(failure) } else { AfterPublish::Retry(failure) }
 }
 
 /// Why it is not known whether the message behind the acknowledged ones was accepted; none when it provably was not. No

@@ -1,4 +1,5 @@
-//! Which sink a relay has, and what the engine asks of it before it is made.
+//! The settings of a relay's sink as a value, and what the engine asks of it before the sink is made. `config/sink` reads them from
+//! the configuration.
 
 use super::{Kind, command, custom, email, http, kafka, sms, sql, stdout, webhook};
 
@@ -26,20 +27,26 @@ pub enum Config {
 }
 
 impl Config {
-    /// The kind's name, as in the configuration and in metrics.
+    /// Its kind, which answers what does not depend on the settings.
+    #[must_use]
+    pub const fn of_kind(&self) -> Kind {
+        match self {
+            Self::Kafka(_) => Kind::Kafka,
+            Self::Http(_) => Kind::Http,
+            Self::Sms(_) => Kind::Sms,
+            Self::Webhook(_) => Kind::Webhook,
+            Self::Sql(_) => Kind::Sql,
+            Self::Email(_) => Kind::Email,
+            Self::Stdout(_) => Kind::Stdout,
+            Self::Command(_) => Kind::Command,
+            Self::Custom(_) => Kind::Custom,
+        }
+    }
+
+    /// The kind's name, as in the configuration and in metrics; of a sink of one's own, the name under which it is registered.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
-        match self {
-            Self::Kafka(_) => Kind::Kafka.name(),
-            Self::Http(_) => Kind::Http.name(),
-            Self::Sms(_) => Kind::Sms.name(),
-            Self::Webhook(_) => Kind::Webhook.name(),
-            Self::Sql(_) => Kind::Sql.name(),
-            Self::Email(_) => Kind::Email.name(),
-            Self::Stdout(_) => Kind::Stdout.name(),
-            Self::Command(_) => Kind::Command.name(),
-            Self::Custom(config) => config.kind,
-        }
+        if let Self::Custom(config) = self { config.kind } else { self.of_kind().name() }
     }
 
     /// Whether messages reach people or their systems one by one: such a relay needs an explicit `start`, publishes one

@@ -5,8 +5,9 @@
 
 use std::time::Duration;
 
-use super::claims::{Settlement, Taking};
-use super::liveness;
+use super::Settlement;
+use crate::cursor::Taking;
+use crate::cursor::liveness;
 use crate::database::{Error, Session};
 use crate::position::Timestamp;
 
@@ -34,7 +35,7 @@ fn watches() -> String {
 
 /// A process that watches.
 #[derive(Clone, Copy, Debug)]
-pub struct Watcher<'a> {
+pub struct WatchingProcess<'a> {
     /// Names the process.
     pub instance: &'a str,
     /// The relay whose schedules it watches.
@@ -57,7 +58,7 @@ pub struct Span {
 /// The database's.
 pub async fn begin(
     session: &Session,
-    watcher: Watcher<'_>,
+    watcher: WatchingProcess<'_>,
     since: Timestamp,
     before: Option<(i64, Timestamp)>,
 ) -> Result<Option<i64>, Error> {

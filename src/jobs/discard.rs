@@ -16,6 +16,9 @@ const FOUND: &str = include_str!("sql/discard_found.sql");
 /// know its key, and a caller may ask for it again.
 const DISCARD: &str = include_str!("sql/discard.sql");
 
+/// So many are given up in one transaction: a statement about hundreds of thousands would be cut, and hold their locks until then.
+const TOGETHER: usize = 5000;
+
 /// Which requests.
 #[derive(Clone, Copy, Debug)]
 pub enum Which<'a> {
@@ -86,12 +89,17 @@ pub async fn find(client: &Client, which: Which<'_>) -> Result<Vec<OpenRequest>,
     Ok(found.collect::<Result<_, tokio_postgres::Error>>()?)
 }
 
-/// Gives up those that are still pending or failed.
+/// Gives up those that are still pending or failed, so many in a transaction.
 ///
 /// # Errors
-/// The database's.
+/// The database's; what was given up before it stays so.
 pub async fn discard(client: &Client, ids: &[String], operator: &str) -> Result<Discarded, Error> {
-    let parameters: [&(dyn ToSql + Sync); 3] = [&ids, &operator, &"discarded_unknown"];
-    let row = client.query_one(DISCARD, &parameters).await?;
-    Ok(Discarded { given_up: row.try_get(0)?, unknown: row.try_get(1)? })
+    let mut all = Discarded { given_up: 0, unknown: 0 };
+    for ids in ids.chunks(TOGETHER) {
+        let parameters: [&(dyn ToSql + Sync); 3] = [&ids, &operator, &"discarded_unknown"];
+        let row = client.query_one(DISCARD, &parameters).await?;
+        all.given_up += row.try_get::<_, i64>(0)?;
+        all.unknown += row.try_get::<_, i64>(1)?;
+    }
+    Ok(all)
 }

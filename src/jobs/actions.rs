@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use super::ErrorReport;
+use crate::cursor::ErrorReport;
 use crate::database::{Error, Session};
 use crate::position::Timestamp;
 
@@ -84,7 +84,7 @@ pub struct Candidate {
 
 /// A claimed action.
 #[derive(Clone, Debug)]
-pub struct Claimed {
+pub struct ClaimedAction {
     /// Its id.
     pub id: i64,
     /// Its schedule's id and name.
@@ -154,7 +154,7 @@ pub struct Kept {
 
 /// How an action ends.
 #[derive(Clone, Copy, Debug)]
-pub enum End<'a> {
+pub enum ActionEnd<'a> {
     /// It was done; what was answered.
     Completed(&'a str),
     /// There was nothing to do; why.
@@ -165,7 +165,7 @@ pub enum End<'a> {
 
 /// Whether what became of an action is recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Recorded {
+pub enum RecordedAction {
     /// Of this schedule's id and this tenant.
     Of((i64, String)),
     /// Not yet: somebody has locked the row.

@@ -1,4 +1,4 @@
-//! One transaction that records what became of claimed rows.
+//! One transaction that records what became of claimed due rows.
 //!
 //! Promise: a row counts as sent only when the receiver said so, and is marked in a transaction that waits for nobody's lock.
 
@@ -12,9 +12,9 @@ use tokio_postgres::types::ToSql;
 use super::job::{PendingJob, SendOutcome};
 use super::prepare::PreparedPending;
 use super::report::{meaning, unmarkable};
-use crate::cursor::ErrorReport;
-use crate::cursor::claims::{Settlement, Taking};
+use crate::cursor::{ErrorReport, Taking};
 use crate::database::Error;
+use crate::jobs::Settlement;
 use crate::position::Timestamp;
 use crate::relay::engine::deadline::within;
 use crate::relay::engine::disposition::{ForMessage, pause};

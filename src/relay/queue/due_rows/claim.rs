@@ -1,4 +1,4 @@
-//! Claiming rows, in the transaction that locks the relay's cursor.
+//! Claims due rows, in the transaction that locks the relay's cursor; the statement is [`Due::claim_sql`].
 
 use std::collections::HashSet;
 use std::time::Instant;
@@ -11,10 +11,11 @@ use super::job::PendingJob;
 use super::poll::{PendingPoll, taking};
 use super::prepare::PreparedPending;
 use crate::batch::Batch;
-use crate::cursor::LockedCursor;
-use crate::cursor::claims::{Claimed, Settlement, Taking, Withdrawal};
+use crate::cursor::{LockedCursor, Taking};
 use crate::database::Error;
 use crate::database::codec::Raw;
+use crate::jobs::Settlement;
+use crate::jobs::due_rows::{ClaimedRow, Withdrawal};
 use crate::message::Field;
 use crate::position::Timestamp;
 use crate::relay::engine::deadline::within;
@@ -81,7 +82,7 @@ pub(super) async fn put_off(
         let settlement = Settlement::begin(engine.connection().await?, true).await?;
         for row in &rows {
             let (key, attempts): (Vec<String>, i32) = (row.try_get(0)?, row.try_get(2)?);
-            let claim = Claimed { relay: &prepared.config.name, key: &key, token: &claiming.token };
+            let claim = ClaimedRow { relay: &prepared.config.name, key: &key, token: &claiming.token };
             settlement.wait(claim, &report::error(failure, None), 1, pause(attempts, failure)).await?;
             let (cursor, key) = (&prepared.config.name, Key(key).message_id());
             tracing::warn!(
@@ -214,7 +215,7 @@ impl PendingClaimBuilder<'_> {
             let parameters: [&(dyn ToSql + Sync); 2] = [name, &key];
             let sql = self.prepared.due.unmark_sql();
             let unmark = Taking { sql: &sql, parameters: &parameters };
-            let claim = Claimed { relay: name, key: &key, token: &self.token };
+            let claim = ClaimedRow { relay: name, key: &key, token: &self.token };
             let withdrawn = cursor.withdraw(row.try_get::<_, bool>(4)?.then_some(unmark), claim).await?;
             let key = Key(key).message_id();
             match withdrawn {

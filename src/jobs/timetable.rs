@@ -3,7 +3,7 @@
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row};
 
-use super::control::{ControlOutcome, note};
+use crate::cursor::control::{ControlOutcome, note};
 use crate::database::Error;
 use crate::position::Timestamp;
 

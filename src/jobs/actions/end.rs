@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use tokio_postgres::types::ToSql;
 
-use super::{End, NamedAction, PROMOTE, Recorded, split};
-use crate::cursor::ErrorReport;
-use crate::cursor::claims::{Settlement, Taking};
+use super::{ActionEnd, NamedAction, PROMOTE, RecordedAction, split};
 use crate::cursor::status;
+use crate::cursor::{ErrorReport, Taking};
 use crate::database::Error;
+use crate::jobs::Settlement;
 use crate::position::Timestamp;
 
 /// Nobody else's lock is waited for: an application's transaction may hold it for long, behind an edit that queues an action.
@@ -26,11 +26,11 @@ impl Settlement {
     ///
     /// # Errors
     /// The database's.
-    pub async fn end_action(&self, action: NamedAction<'_>, end: End<'_>) -> Result<Recorded, Error> {
+    pub async fn end_action(&self, action: NamedAction<'_>, end: ActionEnd<'_>) -> Result<RecordedAction, Error> {
         let (status, result, error) = match end {
-            End::Completed(result) => ("completed", Some(result), None),
-            End::Skipped(why) => ("skipped", Some(why), None),
-            End::Failed(error) => ("failed", None, Some(status::json(error))),
+            ActionEnd::Completed(result) => ("completed", Some(result), None),
+            ActionEnd::Skipped(why) => ("skipped", Some(why), None),
+            ActionEnd::Failed(error) => ("failed", None, Some(status::json(error))),
         };
         let ran = action.ran.map(|ran| ran.as_secs_f64());
         let parameters: [&(dyn ToSql + Sync); 6] = [&action.id, &action.token, &status, &result, &error, &ran];
@@ -47,7 +47,7 @@ impl Settlement {
         error: &ErrorReport<'_>,
         attempts: i32,
         pause: Duration,
-    ) -> Result<Recorded, Error> {
+    ) -> Result<RecordedAction, Error> {
         let (error, pause, ran) = (status::json(error), pause.as_secs_f64(), action.ran.map(|ran| ran.as_secs_f64()));
         let parameters: [&(dyn ToSql + Sync); 6] = [&action.id, &action.token, &pause, &attempts, &error, &ran];
         self.recorded(action, Taking { sql: WAIT, parameters: &parameters }).await
@@ -61,7 +61,7 @@ impl Settlement {
         &self,
         action: NamedAction<'_>,
         begun_before: Option<Timestamp>,
-    ) -> Result<Recorded, Error> {
+    ) -> Result<RecordedAction, Error> {
         let parameters: [&(dyn ToSql + Sync); 3] = [&action.id, &action.token, &begun_before];
         self.recorded(action, Taking { sql: PUT_BACK, parameters: &parameters }).await
     }
@@ -75,11 +75,11 @@ impl Settlement {
         self.query(Taking { sql: PROMOTE, parameters: &[&ids, &tenants, &relay] }).await.map(drop)
     }
 
-    async fn recorded(&self, action: NamedAction<'_>, taking: Taking<'_>) -> Result<Recorded, Error> {
+    async fn recorded(&self, action: NamedAction<'_>, taking: Taking<'_>) -> Result<RecordedAction, Error> {
         if let Some(row) = self.query(taking).await?.first() {
-            return Ok(Recorded::Of((row.try_get(0)?, row.try_get(1)?)));
+            return Ok(RecordedAction::Of((row.try_get(0)?, row.try_get(1)?)));
         }
         let held = self.query(Taking { sql: HELD, parameters: &[&action.id, &action.token] }).await?;
-        Ok(if held.is_empty() { Recorded::Lost } else { Recorded::Locked })
+        Ok(if held.is_empty() { RecordedAction::Lost } else { RecordedAction::Locked })
     }
 }
