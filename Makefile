@@ -186,5 +186,5 @@ image: ## Make a container image of it without a container engine, after make di
 try-image: ## Run the image under runc: its own user, no capability, read-only, against a PostgreSQL; needs root, after make image
 	@scripts/try-image
 
-try-deb: ## Install the package in a bare Debian 12 without a compiler, with PostgreSQL, and relay rows; needs root, after make dist
+try-deb: ## Install the package in a bare Debian 12 without a compiler, with PostgreSQL and a real Kafka: rows arrive within three minutes; needs root, after make dist; PROGRAM=PATH
 	@scripts/try-deb
