@@ -28,6 +28,7 @@ mod relay {
     pub mod many;
     pub mod many_busy;
     pub mod options;
+    pub mod page;
     pub mod parked;
     pub mod parked_latency;
     pub mod parts;

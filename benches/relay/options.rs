@@ -20,8 +20,20 @@ pub const PARTS: [(&str, f64); 10] = [
     ("shards", 0.5),
 ];
 /// What is measured only by its name.
-pub const NAMED: [&str; 11] =
-    ["compare", "pending", "sql", "intake", "rules", "schedules", "lanes", "parked", "audit", "formats", "verify"];
+pub const NAMED: [&str; 12] = [
+    "compare",
+    "pending",
+    "sql",
+    "intake",
+    "rules",
+    "schedules",
+    "lanes",
+    "parked",
+    "audit",
+    "formats",
+    "page",
+    "verify",
+];
 
 const HELP: &str = "\
 make bench ARGS=\"[--quick|--full] [OPTION N]… [PART]…\"
@@ -39,7 +51,7 @@ that succeeds, and is not --quick, also writes benches/results, which is committ
 
 Parts: rates delay latency primary_load takeover idle many_cursors backlog dead_versions shards
 Only by name: compare (make bench-compare), pending, sql, intake, rules, schedules, lanes, parked, audit,
-formats, verify (10 million rows unless --verified says otherwise: some 12 GB of disk)
+formats, page, verify (10 million rows unless --verified says otherwise: some 12 GB of disk)
 draw: draw the plots again, from target/bench.json, into target/bench
 ";
 

@@ -7,7 +7,7 @@ use super::read_model::{KINDS, Models};
 use super::report::Report;
 use super::stage::Stage;
 use super::{
-    ask, audit, backlog, claim, compare, dead, delay, formats, idle, lanes, latency, many, parked, primary_load,
+    ask, audit, backlog, claim, compare, dead, delay, formats, idle, lanes, latency, many, page, parked, primary_load,
     produce, rates, read_model, rules, schedules, shards, takeover, verify, wake,
 };
 
@@ -48,6 +48,7 @@ async fn one(part: &str, stage: &Stage, options: &Options, report: &mut Report) 
         "lanes" => lanes::measure(stage, options, report).await,
         "audit" => audit::measure(stage, options, report).await,
         "formats" => formats::measure(stage, options, report).await,
+        "page" => page::measure(stage, options, report).await,
         "verify" => verify::measure(stage, options, report).await,
         "parked" => parked::measure(stage, options, report).await,
         "takeover" => takeover::measure(stage, options, report).await,
