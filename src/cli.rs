@@ -234,6 +234,7 @@ fn hint(error: &anyhow::Error) -> Option<&str> {
         error,
         Error::Connect { .. }
             | Error::Opening { .. }
+            | Error::Silent { .. }
             | Error::PasswordFile { .. }
             | Error::PasswordCommand { .. }
             | Error::Identity(_)

@@ -20,12 +20,21 @@ fn plays_tricks(c: char) -> bool {
 /// The words of a stranger as [`visible`] shows them: at most so many bytes of that, and no escape in part.
 #[must_use]
 pub fn words(of: &str, bytes: usize) -> String {
-    let mut shown = String::new();
+    fitting(of, bytes, str::len)
+}
+
+/// The same of at most so many characters.
+#[must_use]
+pub fn line(of: &str, characters: usize) -> String {
+    fitting(of, characters, |text| text.chars().count())
+}
+
+fn fitting(of: &str, most: usize, size: impl Fn(&str) -> usize) -> String {
+    let (mut shown, mut rest) = (String::new(), most);
     for c in of.chars() {
         let next = if plays_tricks(c) { c.escape_unicode().to_string() } else { c.to_string() };
-        if shown.len() + next.len() > bytes {
-            break;
-        }
+        let Some(left) = rest.checked_sub(size(&next)) else { break };
+        rest = left;
         shown.push_str(&next);
     }
     shown
@@ -53,6 +62,7 @@ mod tests {
     fn words_of_a_stranger_end_before_what_does_not_fit_as_a_whole() {
         assert_eq!(words("a\u{1b}b", 99), "a\\u{1b}b");
         assert_eq!((words("a\u{1b}b", 7).as_str(), words("a\u{1b}b", 6).as_str()), ("a\\u{1b}", "a"));
+        assert_eq!((line("ä\u{1b}b", 7).as_str(), line("ä\u{1b}b", 6).as_str()), ("ä\\u{1b}", "ä"));
         assert_eq!((words("aä", 2).as_str(), words("\u{202e}", 3).as_str()), ("a", ""));
     }
 

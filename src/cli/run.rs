@@ -36,8 +36,10 @@ Examples:
       relay what is there now, then end; for jobs and tests
 
 Signals:
-  SIGTERM or SIGINT ends the open turns within [shutdown] grace and exits 0, or 1 when an outcome
-  that a receiver acknowledged could not be recorded; a second one exits immediately.
+  SIGTERM, SIGINT, SIGQUIT or SIGHUP (a terminal that closes) ends the open turns within
+  [shutdown] grace and exits 0, or 1 when an outcome that a receiver acknowledged could not be
+  recorded; a second one exits immediately, SIGHUP not counted. Where SIGHUP or SIGQUIT is
+  ignored at the start, as by nohup, it goes on.
 
 With --once, an action that is queued behind another one of its schedule is run, too. One that waits for its next \
 attempt is not waited for, nor what is queued behind it.

@@ -46,7 +46,7 @@ pub(super) async fn open(sessions: &Sessions) -> Result<Session, Error> {
         Ok::<(), Error>(())
     })
     .await
-    .map_err(|_| Error::Timeout(limits.lock_kill))??;
+    .map_err(|_| Error::Silent { target: sessions.target(), limit: limits.lock_kill })??;
     Ok(session)
 }
 

@@ -73,6 +73,14 @@ pub enum Error {
         /// How long it was tried.
         limit: std::time::Duration,
     },
+    /// The server let a session in, and then did not answer in time.
+    #[error("PostgreSQL at {target} let a session in and did not answer within {limit:?}")]
+    Silent {
+        /// Host, port, database and user.
+        target: String,
+        /// How long it had.
+        limit: std::time::Duration,
+    },
     /// No connection that can be trusted: nothing was sent, no password either.
     #[error("cannot trust PostgreSQL at {target}: {reason}. {fix}")]
     Tls {
@@ -158,6 +166,7 @@ impl Error {
             | Self::PasswordEmpty { .. }
             | Self::Method { .. }
             | Self::Opening { .. }
+            | Self::Silent { .. }
             | Self::Authorities(_)
             | Self::Tls { .. }
             | Self::Standby(_)

@@ -11,6 +11,8 @@ use crate::support::gateway::{Gateway, Mood, sms_relay};
 use crate::support::outside::{halted, json, keys, line, listener, printed, stdout_relay};
 use crate::support::{CLOCK, Database, PATIENCE, Process, bookings, database, eventually, outbox_relay, toml};
 
+mod signals;
+
 async fn status(text: &str) -> Value {
     let (code, out, log) = outbox_relay(text, &["status", "-o", "json"]).await;
     assert_eq!(code, Some(0), "{log}");

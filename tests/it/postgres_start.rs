@@ -90,6 +90,20 @@ async fn spoiled_messages_of_start_are_errors() {
     assert!(wrong.is_empty(), "{} of {}: {wrong:#?}", wrong.len(), tried.len());
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn silence_behind_the_sign_in_is_told_from_silence_before_it() {
+    let database = &database().await;
+    let proxy = StartProxy::start(database.postgres.port(), None).await;
+    open(database, proxy.port).await.unwrap();
+    let signed_in = proxy.types().iter().position(|kind| *kind == b'Z').unwrap();
+    let cases = [(signed_in, "PostgreSQL did not answer"), (signed_in + 1, "let a session in and did not answer")];
+    for (at, said) in cases {
+        let proxy = StartProxy::start(database.postgres.port(), Some((at, Fault::Silent))).await;
+        let error = open(database, proxy.port).await.unwrap_err();
+        assert!(error.contains(said), "{error}");
+    }
+}
+
 /// A server that knows no password: to each message of the client it has one answer, and then it is silent. What the client has
 /// sent is given back.
 async fn pretend(answers: Vec<Vec<u8>>) -> (u16, JoinHandle<Vec<Vec<u8>>>) {

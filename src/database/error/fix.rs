@@ -58,6 +58,11 @@ impl Error {
                  for scram-sha-256 or a certificate."
             }
             Self::Connect { state: None, .. } | Self::Opening { .. } => UNREACHABLE,
+            Self::Silent { .. } => {
+                "See whether the server hangs or is overloaded. A connection pooler in between is silent, too, while none of its \
+                 own sessions is free: give its pool room for pool_size sessions of each replica, or point [postgres] url at \
+                 PostgreSQL itself."
+            }
             Self::Tls { fix, .. } => fix,
             Self::Standby(_) => "Point [postgres] url at the primary.",
             Self::TwoServers { .. } => {
@@ -89,6 +94,14 @@ mod tests {
         assert!(fix("error connecting to server: Too many open files (os error 24)").contains("ulimit -n"));
         assert!(fix("authentication error: unsupported SASL mechanism").contains("pg_hba.conf"));
         assert_eq!(fix("error connecting to server: Connection refused (os error 111)"), UNREACHABLE);
+    }
+
+    #[test]
+    fn server_that_is_silent_behind_the_sign_in_may_be_a_pooler_without_a_free_session() {
+        let limit = std::time::Duration::from_secs(12);
+        let fix = Error::Silent { target: "db:6432".to_owned(), limit }.fix();
+        assert!(fix.contains("pooler") && fix.contains("pool_size"), "{fix}");
+        assert_eq!(Error::Timeout(limit).fix(), sqlstate::SILENT.hint, "a statement that takes long is no sign of one");
     }
 
     #[test]

@@ -172,7 +172,8 @@ impl Group {
                     let hint = error.fix();
                     tracing::warn!(table = %self.source.table(), %error, hint, ?pause, "cannot look at the table");
                     // Without a connection nothing can be written down either; one slip is no news for the status.
-                    if matches!(error, Error::Statement(_) | Error::Timeout(_)) && backoff.failures() > 1 {
+                    let may_be_told = matches!(error, Error::Statement(_) | Error::Timeout(_) | Error::Silent { .. });
+                    if may_be_told && backoff.failures() > 1 {
                         report::blind(&self.engine, self.members.iter().filter_map(|m| m.ready.as_ref()), &error).await;
                     }
                     pause

@@ -2,7 +2,7 @@
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-use crate::visible::visible;
+use crate::visible;
 
 /// Of a line, what is told.
 const LINE: usize = 200;
@@ -71,7 +71,7 @@ impl ErrorLines {
     }
 
     fn tell(&mut self, command: &str, progress: &(dyn Fn(&str) + Sync)) {
-        let line: String = visible(String::from_utf8_lossy(&self.current).trim()).chars().take(LINE).collect();
+        let line = visible::line(String::from_utf8_lossy(&self.current).trim(), LINE);
         self.current.clear();
         if !line.is_empty() {
             tracing::debug!(command, line, "the command says");
@@ -112,11 +112,12 @@ mod tests {
         let told = Mutex::new(Vec::new());
         let mut text = b"10 %\r20 %\r\n\n\x1b[31mred\n".to_vec();
         text.extend(vec![b'x'; 1 << 20]);
+        text.extend([&b"\n"[..], &[b'y'; LINE - 1], b"\x1bz"].concat());
         let mut lines = ErrorLines::default();
         lines.read("c", &text[..], &|line| told.lock().expect("no panic").push(line.to_owned())).await;
         let told = told.into_inner().expect("no panic");
         assert_eq!(told[..3], ["10 %", "20 %", "\\u{1b}[31mred"]);
-        assert_eq!(told[3..], ["x".repeat(LINE)]);
-        assert_eq!(lines.last(), told[3]);
+        assert_eq!(told[3..], ["x".repeat(LINE), "y".repeat(LINE - 1)], "no escape in part");
+        assert_eq!(lines.last(), told[4]);
     }
 }

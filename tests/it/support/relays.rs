@@ -100,12 +100,22 @@ impl Process {
 
     /// The same of another program that is built on the library.
     pub fn spawn_program(program: &Path, toml: &str, args: &[&str], environment: &[(&str, String)]) -> Self {
+        Self::spawn_command(tokio::process::Command::new(program), toml, args, environment)
+    }
+
+    /// The same by a command with arguments of its own, which stand first.
+    pub fn spawn_command(
+        mut command: tokio::process::Command,
+        toml: &str,
+        args: &[&str],
+        environment: &[(&str, String)],
+    ) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("outbox-relay.toml");
         private(&file, toml).unwrap();
         let log = std::fs::File::create(dir.path().join("log")).unwrap();
         let out = std::fs::File::create(dir.path().join("out")).unwrap();
-        let child = tokio::process::Command::new(program)
+        let child = command
             .arg("--config")
             .arg(&file)
             .args(args)
