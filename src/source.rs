@@ -9,6 +9,7 @@ pub mod action_query;
 mod away;
 pub mod cast;
 pub mod certainty;
+pub mod enums;
 pub mod family;
 pub mod fetch;
 mod filter;

@@ -15,6 +15,7 @@ use crate::cursor::{ErrorReport, LockedCursor};
 use crate::database::Error;
 use crate::position::Timestamp;
 
+mod names;
 mod withdraw;
 
 pub use withdraw::Withdrawal;

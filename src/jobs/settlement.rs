@@ -54,6 +54,16 @@ impl Settlement {
         Ok(())
     }
 
+    /// Undoes all of it.
+    ///
+    /// # Errors
+    /// The database's; all is undone then, too.
+    pub async fn abandon(self) -> Result<(), Error> {
+        self.connection.batch_execute("ROLLBACK").await?;
+        self.connection.give_back();
+        Ok(())
+    }
+
     pub(super) async fn execute(&self, sql: &str, parameters: &[&(dyn ToSql + Sync)]) -> Result<(), Error> {
         self.changed(sql, parameters).await.map(drop)
     }

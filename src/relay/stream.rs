@@ -19,6 +19,7 @@ pub(in crate::relay) mod measure;
 pub(in crate::relay) mod member;
 pub mod missing;
 pub mod outcome;
+pub(in crate::relay) mod parked_labels;
 pub(in crate::relay) mod parking;
 pub(in crate::relay) mod passed_over;
 pub(in crate::relay) mod poll;

@@ -11,7 +11,7 @@ use crate::relay::engine::identity::difference;
 use crate::relay::setup::prepare;
 use crate::source;
 use crate::source::finding::Level;
-use crate::source::pending::{Due, Pending, inspect, judge};
+use crate::source::pending::{Due, Names, Pending, inspect, judge};
 
 /// So many marks are looked at by one statement.
 const PAGE: i64 = 2_000;
@@ -65,6 +65,12 @@ pub(super) async fn open<'a>(
     let facts = RelayFacts { identity: &identity, root: due.oid, relations: &[due.oid].into() };
     if let Some(other) = cursor::foreign_identity(session, &relay.name, facts).await? {
         return Ok(Err(difference(&relay.name, &other, &identity)));
+    }
+    // Under other labels, too.
+    let standings = cursor::standings(session, &[&relay.name]).await?;
+    let known = standings.first().and_then(|standing| standing.order.as_deref()).and_then(Names::parse);
+    if let Some(renamed) = due.naming.names.renamed(&known.unwrap_or_default()).first() {
+        return Ok(Err(renamed.to_string()));
     }
     Ok(Ok(Marks { relay: &relay.name, look: due.stale_sql(false), prune: due.stale_sql(true), after: Vec::new() }))
 }

@@ -18,6 +18,7 @@ mod key;
 mod labels;
 mod lanes;
 mod marks;
+mod names;
 mod nullable;
 mod redrive;
 mod sql;
@@ -27,6 +28,7 @@ pub use catalogue::{PendingTable, inspect};
 pub use due::Due;
 pub use judge::judge;
 pub use key::Key;
+pub use names::{Names, Naming, Renamed};
 pub use sql::{CAP, Taking};
 
 /// `[relay.source.pending]` of the configuration.

@@ -5,6 +5,7 @@ use tokio_postgres::Client;
 use crate::support::outside::{halted, printed, stdout_relay};
 use crate::support::{CLOCK, Database, PATIENCE, Process, bookings, database, eventually, toml};
 
+mod keys;
 mod pending;
 
 /// A table with a column of this type, and a relay of its rows that are open. The schema of the type is closed to the relay's

@@ -25,6 +25,7 @@ use crate::source::Pending;
 
 mod claim;
 mod job;
+mod names;
 mod poll;
 mod prepare;
 mod record;
@@ -122,7 +123,12 @@ impl Work for PendingWork {
         let is_narrow = self.narrow > 0;
         let room = if is_narrow { 1 } else { claim.room.min(claim.prepared.pending.limit) };
         let (more, probes) = (claim.found.more, claim.probes && !is_narrow);
+        let (due, cursor) = (&claim.prepared.due, claim.cursor);
         let claimed = claim::claim(Claim { room, probes, ..claim }).await?;
+        if !names::hold_for_claim(due, cursor).await? {
+            self.columns_read = None;
+            return Ok(ClaimedRows::default());
+        }
         self.narrow = self.narrow.saturating_sub(1);
         if let Some(reach) = &mut self.reach {
             reach.claimed((claimed.jobs.len(), room), more, Instant::now());
@@ -158,6 +164,8 @@ impl Work for PendingWork {
         found: &PendingPoll,
         error: Error,
     ) -> Result<(), Error> {
+        // A key that was claimed may have a label that its enum has no more.
+        self.columns_read = None;
         let is_too_slow = sqlstate::is_too_slow(&error) && prepared.size.allowed() == 1;
         if !is_too_slow && !sqlstate::is_of_application(&error) {
             return Err(error);
@@ -223,6 +231,10 @@ impl Work for PendingWork {
         attempt: &AttemptOf<Self>,
         error: &Error,
     ) -> Result<bool, Error> {
+        // The key may have a label that its enum has no more: recorded when that is back.
+        if !names::hold(&context.engine, &prepared.due).await? {
+            return Ok(false);
+        }
         unmarked::refused(&context.engine, prepared, attempt, error).await
     }
 

@@ -24,6 +24,10 @@ pub struct Learned {
     pub keys_are_parked: bool,
     /// They were made of the columns that this configuration makes keys of: a sum over those of which that was found out.
     pub keys_fit: Option<u64>,
+    /// A sum over those keys, and one over the values of enums that were called by them.
+    pub label_meanings: Option<(u64, u64)>,
+    /// The keys do not fit because of labels that were renamed.
+    pub relabelled: bool,
     /// The last turn published for longer than a turn may read: rows that are read ahead would be too old.
     pub slow: bool,
     /// Of the rows of the last fetch.
@@ -71,6 +75,8 @@ impl Learned {
             growth: 1,
             keys_are_parked: false,
             keys_fit: None,
+            label_meanings: None,
+            relabelled: false,
             slow: false,
             sizes: Sizes::default(),
             suspects: 0,

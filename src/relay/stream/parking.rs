@@ -23,7 +23,8 @@ use crate::sink::{Class, Failure, Published};
 
 impl Turn<'_> {
     /// Finds out, once for the keys that are parked, whether they were made of what this configuration makes keys of: another column
-    /// has other texts, and rows of the parked keys would pass under those.
+    /// has other texts, and rows of the parked keys would pass under those. So would they under other labels, which is asked each
+    /// time.
     pub(in crate::relay) async fn judge_keys(&mut self, cursor: &LockedCursor) -> Result<(), TurnError> {
         let ready = self.ready;
         let Some(key) = ready.key.as_ref().filter(|_| !self.parked.keys.is_empty()) else {
@@ -32,6 +33,11 @@ impl Turn<'_> {
         };
         // A replica with another configuration may have parked keys since, and ended those that were judged.
         let sum = sum_of(&self.parked);
+        self.learned.relabelled = !self.labels_mean_the_same(cursor, key, sum).await?;
+        if self.learned.relabelled {
+            self.learned.keys_fit = None;
+            return Ok(());
+        }
         if self.learned.keys_fit == Some(sum) {
             return Ok(());
         }
@@ -72,6 +78,10 @@ impl Turn<'_> {
                 "Write on_poison = \"park_key\" back, under at_least_once",
             ),
             Some(_) if self.learned.keys_fit.is_some() => return None,
+            Some(_) if self.learned.relabelled => (
+                "labels of the enum that makes keys were renamed",
+                "Give the labels their names back (ALTER TYPE … RENAME VALUE)",
+            ),
             Some(_) => (
                 "this configuration makes keys of another column",
                 "Write the former [relay.turn] lane, key or `to` of the sink back",

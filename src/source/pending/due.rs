@@ -11,6 +11,7 @@ use super::Pending;
 use super::bounded::Most;
 use super::catalogue::PendingTable;
 use super::labels::{self, Label};
+use super::names::Naming;
 use super::nullable;
 use crate::database::{quote_ident, quote_literal};
 use crate::source::cast::{self, Cast};
@@ -41,6 +42,8 @@ pub struct Due {
     pub(super) nullable: BTreeSet<String>,
     /// The labels of `where`, by column.
     pub(super) labels: BTreeMap<String, Label>,
+    /// The labels that rows are named by.
+    pub naming: Naming,
     /// Its columns' types, for their length.
     pub(super) types: BTreeMap<String, String>,
     /// How much a claim reads.
@@ -113,6 +116,7 @@ impl Due {
             casts: table.casts.clone(),
             nullable: nullable::of(&table.columns, config),
             labels: labels::of(&table.columns, config),
+            naming: Naming::of(&table.columns, config),
             may_get_casts: table.columns.iter().any(|column| column.is_apart),
             traceparent: of_type("text").any(|name| name == "traceparent"),
             types: table.columns.iter().map(|column| (column.name.clone(), column.base.clone())).collect(),

@@ -7,6 +7,7 @@ use super::Pending;
 use super::catalogue::{self, Column};
 use super::due::Due;
 use super::labels;
+use super::names::Naming;
 use crate::database::{Error, Session};
 
 /// Those of the key and of the mark that may be.
@@ -17,13 +18,15 @@ pub(super) fn of(columns: &[Column], config: &Pending) -> BTreeSet<String> {
 }
 
 impl Due {
-    /// Whether the same columns of the key and of the mark may be NULL, and the labels of `where` are those, as when the table was read:
-    /// `ALTER TABLE` and `ALTER TYPE` may have changed it since.
+    /// Whether the same columns of the key and of the mark may be NULL, and the labels of `where` and those that rows are named by
+    /// are the same, as when the table was read: `ALTER TABLE` and `ALTER TYPE` may have changed it since.
     ///
     /// # Errors
     /// The database's.
     pub async fn has_same_columns(&self, session: &Session) -> Result<bool, Error> {
         let columns = catalogue::columns(session, self.oid).await?;
-        Ok(of(&columns, &self.config) == self.nullable && labels::of(&columns, &self.config) == self.labels)
+        Ok(of(&columns, &self.config) == self.nullable
+            && labels::of(&columns, &self.config) == self.labels
+            && Naming::of(&columns, &self.config) == self.naming)
     }
 }

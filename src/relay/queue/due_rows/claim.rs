@@ -32,7 +32,7 @@ use crate::source::pending::{Due, Key};
 type Redriven = HashSet<(String, Timestamp)>;
 
 /// What a claim came to.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct ClaimedRows {
     pub(super) jobs: Vec<PendingJob>,
     /// This row cannot be marked first: setting its mark changes nothing.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::names;
 use super::poll::statements;
 use crate::database::{Error, Session, error::describe};
 use crate::metrics::{CursorMetrics, PendingMetrics};
@@ -81,7 +82,7 @@ pub(super) async fn prepare(
             return Ok(Err(Unready::wrong("column_unreadable", message, hint)));
         }
     }
-    let seat = match prepare::seat(engine, &session, config, due.oid).await? {
+    let seat = match seat(engine, &session, config, &due).await? {
         Ok(seat) => seat,
         Err(unready) => return Ok(Err(unready)),
     };
@@ -97,4 +98,24 @@ pub(super) async fn prepare(
         seat,
         size: BatchSize::default(),
     }))
+}
+
+/// Takes over the cursor's row. Before that, so that a halt stays, and after it, because it may have been made, the labels by which
+/// rows are named are compared with those that it remembers.
+async fn seat(
+    engine: &Arc<Engine>,
+    session: &Session,
+    config: &Config,
+    due: &Due,
+) -> Result<Result<Seat, Unready>, Error> {
+    if let Err(unready) = names::remembered(engine, session, config, due).await? {
+        return Ok(Err(unready));
+    }
+    let seat = prepare::seat(engine, session, config, due.oid).await?;
+    if seat.is_ok()
+        && let Err(unready) = names::remembered(engine, session, config, due).await?
+    {
+        return Ok(Err(unready));
+    }
+    Ok(seat)
 }

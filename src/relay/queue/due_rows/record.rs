@@ -10,6 +10,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use super::job::{PendingJob, SendOutcome};
+use super::names;
 use super::prepare::PreparedPending;
 use super::report::{meaning, unmarkable};
 use crate::cursor::{ErrorReport, Taking};
@@ -85,6 +86,11 @@ pub(super) async fn record(
             }
         });
         try_join_all(closing).await?;
+        if !names::hold_for_record(&prepared.due, &settlement).await? {
+            // Their keys may name other rows now: recorded when the labels are back, or given up as what stays locked.
+            settlement.abandon().await?;
+            return Ok(attempts.iter().map(|_| Recorded::NotYet).collect());
+        }
         settlement.commit().await?;
         Ok(attempts.iter().map(|attempt| marks.of(prepared, attempt, &unclaimed)).collect())
     };
