@@ -46,7 +46,7 @@ const ASSEMBLED: &[(&str, usize, &str)] = &[
     ("src/source/judge/gap.rs", 1, "a hint: the owner of the table runs it"),
     ("src/source/length.rs", 1, "of the configured table and columns"),
     ("src/source/pending/bounded.rs", 1, "of the configured table and columns"),
-    ("src/source/pending/lanes.rs", 5, "of the configured table and columns"),
+    ("src/source/pending/lanes.rs", 4, "of the configured table and columns"),
     ("src/source/pending/marks.rs", 6, "of the configured table and columns"),
     ("src/source/pending/redrive.rs", 6, "of the configured table and columns"),
     ("src/source/pending/sql.rs", 8, "of the configured table and columns"),

@@ -47,6 +47,8 @@ struct Runner<W: Work> {
     unrecorded: Vec<AttemptOf<W>>,
     /// Jobs of a claim whose commit was not answered, while that may still take place.
     unanswered: Vec<AttemptOf<W>>,
+    /// What was found to be due while no more might be begun, and when.
+    found: Option<(Poll<W::Found>, Instant)>,
     /// How many of that one transaction records at most.
     size: BatchSize,
     pace: Pace,
@@ -68,6 +70,7 @@ pub(super) async fn run<W: Work>(engine: Arc<Engine>, config: Config, work: W) {
         work,
         unrecorded: Vec::new(),
         unanswered: Vec::new(),
+        found: None,
         size: BatchSize::default(),
         sampled: None,
     };
@@ -154,6 +157,10 @@ impl<W: Work> Runner<W> {
             self.context.checked.repeat();
             return Ok(Duration::ZERO);
         }
+        let room = self.room(&prepared);
+        if let Some(poll) = self.found_before(room) {
+            return self.begin(&prepared, &poll, room).await;
+        }
         // Also of a relay that is paused or halted: occurrences of its schedules are made all the same.
         let poll = self.work.poll(&self.context, &prepared, &session).await?;
         let standings = cursor::standings(&session, &[&name]).await?;
@@ -174,12 +181,13 @@ impl<W: Work> Runner<W> {
         if standing.paused || halted {
             return Ok(self.context.config.poll.max);
         }
-        let room = self.room(&prepared);
         // What another process has under way is waited for: if it dies, it is for this one to see to.
         engine.progress(&name, |progress| progress.done = done);
         if !poll.due || room == 0 {
             let pause = self.pace.after(false);
-            return Ok(poll.next_in.map_or(pause, |next| pause.min(next)));
+            let pause = poll.next_in.map_or(pause, |next| pause.min(next));
+            self.keep_found(poll);
+            return Ok(pause);
         }
         if self.waits_for_claim() {
             return Ok(self.context.config.poll.min.max(STALLED));
@@ -265,14 +273,6 @@ impl<W: Work> Runner<W> {
 
     fn is_idle(&self) -> bool {
         self.sending.is_empty() && self.unrecorded.is_empty() && self.unanswered.is_empty()
-    }
-
-    /// Whether a claim was not answered, and what it may have claimed is not given back yet: the next claim would take that for what a
-    /// replica had that ended. One that cannot be given back does not hold the others up: its claim is renewed.
-    fn waits_for_claim(&self) -> bool {
-        let limit = self.context.config.turn.lock_kill();
-        let soon = |attempt: &AttemptOf<W>| attempt.unanswered && !attempt.alone && attempt.ended.elapsed() < limit;
-        !self.unanswered.is_empty() || self.unrecorded.iter().any(soon)
     }
 
     /// So many outcomes that were acknowledged will never be recorded.

@@ -14,20 +14,27 @@ impl Due {
     pub fn lane_look_sql(&self, rows: usize) -> String {
         let first = format!("SELECT h.at FROM heads AS h ORDER BY {} LIMIT 1", self.raw_order("h"));
         let more = format!("(SELECT pg_catalog.count(*) FROM w) >= {rows}");
-        self.look(&format!("WITH {} ", self.heads("pg_catalog.now()", rows)), &first, &more)
+        let reach = Reach { jobs: rows, probes: false };
+        self.look(&format!("WITH {} ", self.heads("pg_catalog.now()", reach)), &first, &more)
     }
 
-    /// [`Due::claim_sql`] of a relay with lanes: one row of each that has none on its way.
+    /// [`Due::claim_sql`] of a relay with lanes: one row of each that has none on its way. `$7`: at most how many, a parameter because each
+    /// claim has another room, and a statement would be planned for each.
     #[must_use]
-    pub fn lane_claim_sql(&self, fields: &[Field], taking: Taking, most: usize, reach: Reach) -> String {
+    pub fn lane_claim_sql(&self, fields: &[Field], taking: Taking, reach: Reach) -> String {
         let order = self.raw_order("p");
         let order = if reach.probes { format!("p.failed NULLS FIRST, {order}") } else { order };
-        let heads = format!("{}, ", self.heads("$3::timestamptz", reach.jobs));
+        let with = format!("{}, ", self.heads("$3::timestamptz", reach));
         // Of a row that was changed since, the new version counts. Limited behind the lock: a row that the application keeps locked takes no
-        // other's place.
+        // other's place. Without one all is of one snapshot, and no row is read for which there is no room.
+        let heads = if self.locks(taking) {
+            "heads".to_owned()
+        } else {
+            format!("(SELECT p.* FROM heads AS p ORDER BY {order} LIMIT $7::bigint)")
+        };
         let from = format!(
-            "{table} AS t JOIN heads AS p ON {same} WHERE {due} AND {unsent}{fits} AND {instant} = p.at AND {lane} = p.lane \
-             ORDER BY {order} LIMIT {most}",
+            "{table} AS t JOIN {heads} AS p ON {same} WHERE {due} AND {unsent}{fits} AND {instant} = p.at AND {lane} = p.lane \
+             ORDER BY {order} LIMIT $7::bigint",
             table = self.table(),
             same = self.same("t", "p"),
             due = self.is_due("$3::timestamptz"),
@@ -36,7 +43,7 @@ impl Due {
             instant = self.instant("t"),
             lane = self.lane("t"),
         );
-        self.claim_of(fields, taking, &heads, &from)
+        self.claim_of(fields, taking, &with, &from)
     }
 
     /// The lane of row `alias` as a number; NULL without lanes.
@@ -47,15 +54,25 @@ impl Due {
         }
     }
 
-    /// `w`, the first due rows that are not sent, and `heads`: of each of their lanes the first, where it may be claimed.
-    fn heads(&self, now: &str, rows: usize) -> String {
-        let order = self.raw_order("w");
+    /// `w`, the first due rows that are not sent, `busy`, the lanes that are, and `heads`: of each lane of `w` the first, where it may be
+    /// claimed; for a probe also since when it has `failed`.
+    ///
+    /// A lane has one claim that keeps it busy (the index `claim_lane`). They are hashed: what is on its way is new to the planner's
+    /// statistics, and a join would compare each with each.
+    fn heads(&self, now: &str, reach: Reach) -> String {
+        let (order, rows) = (self.raw_order("w"), reach.jobs);
+        let failed = if reach.probes {
+            ", (SELECT c.updated_at FROM outbox.claim AS c WHERE c.relay = $1::text AND c.key = h.key AND c.state = 'waiting') AS failed"
+        } else {
+            ""
+        };
         format!(
             "w AS MATERIALIZED (SELECT {key} AS key, {keys}, {raw} AS raw, {instant} AS at, {lane} AS lane \
              FROM (SELECT {columns} FROM {table} AS t WHERE {due} AND {unsent}{fits} AND {open} ORDER BY {by} LIMIT {rows}) AS t), \
-             heads AS MATERIALIZED (SELECT h.*, (SELECT c.updated_at FROM outbox.claim AS c WHERE c.relay = $1::text AND c.key = h.key \
-             AND c.state = 'waiting') AS failed FROM (SELECT DISTINCT ON (w.lane) w.* FROM w ORDER BY w.lane, {order}) AS h \
-             WHERE {free} AND NOT EXISTS ({busy}))",
+             busy AS MATERIALIZED (SELECT b.lane, b.key FROM outbox.claim AS b WHERE b.relay = $1::text AND b.lane IS NOT NULL AND {busy}), \
+             heads AS MATERIALIZED (SELECT h.*{failed} FROM (SELECT DISTINCT ON (w.lane) w.* FROM w ORDER BY w.lane, {order}) AS h \
+             WHERE {free} AND (h.lane NOT IN (SELECT b.lane FROM busy AS b) \
+             OR (h.lane, h.key) IN (SELECT b.lane, b.key FROM busy AS b)))",
             key = self.key("t"),
             keys = self.key_columns("t"),
             raw = self.due("t"),
@@ -69,7 +86,7 @@ impl Due {
             open = self.undecided(),
             by = self.order(),
             free = Self::free(now, "h.at", "h.key"),
-            busy = busy("h", now),
+            busy = keeps_busy(now),
         )
     }
 
@@ -98,17 +115,17 @@ impl Due {
         }
         format!(
             "SELECT d.key FROM (SELECT DISTINCT ON (COALESCE(w.lane::text, w.key::text)) w.key, w.updated_at FROM outbox.claim AS w \
-             WHERE w.relay = $1::text AND {taken} AND NOT EXISTS ({busy}) \
+             WHERE w.relay = $1::text AND {taken} AND NOT EXISTS (SELECT FROM outbox.claim AS b WHERE b.relay = $1::text \
+             AND b.lane = w.lane AND b.key <> w.key AND {busy}) \
              ORDER BY COALESCE(w.lane::text, w.key::text), w.updated_at) AS d ORDER BY d.updated_at LIMIT {most}",
-            busy = busy("w", "$3::timestamptz"),
+            busy = keeps_busy("$3::timestamptz"),
         )
     }
 }
 
-/// The claims that keep the lane of `of` busy, its own aside. One that is marked and waits is retried before any other of its lane.
-fn busy(of: &str, now: &str) -> String {
+/// Whether the claim `b` keeps its lane busy. One that is marked and waits is retried before any other of its lane.
+fn keeps_busy(now: &str) -> String {
     format!(
-        "SELECT FROM outbox.claim AS b WHERE b.relay = $1::text AND b.lane = {of}.lane AND b.key <> {of}.key \
-         AND (b.state IN ('claimed', 'sending') OR b.state = 'waiting' AND b.marked) AND (b.state <> 'claimed' OR b.expires_at > {now})"
+        "(b.state IN ('claimed', 'sending') OR b.state = 'waiting' AND b.marked) AND (b.state <> 'claimed' OR b.expires_at > {now})"
     )
 }

@@ -81,8 +81,7 @@ impl Due {
 
     /// Claims the rows `t` of `from`, which may use what stands in `with`.
     pub(super) fn claim_of(&self, fields: &[Field], taking: Taking, with: &str, from: &str) -> String {
-        let lock =
-            if taking == Taking::MarkFirst && self.marks_rows() { " FOR NO KEY UPDATE OF t SKIP LOCKED" } else { "" };
+        let lock = if self.locks(taking) { " FOR NO KEY UPDATE OF t SKIP LOCKED" } else { "" };
         // What is read of a row is made behind the limit: without an index in this order, PostgreSQL makes it of every row that is due
         // before it sorts them.
         let due = format!(
@@ -110,6 +109,7 @@ impl Due {
         };
         let names = self.read(fields, "one");
         let keys: String = (0..self.config.key.len()).map(|n| format!(", one.k{n}")).collect();
+        // All that is claimed is one of them. A full join is hashed: the planner expects one row, and would compare each with each.
         format!(
             "WITH {with}{due}, one AS MATERIALIZED (SELECT DISTINCT ON (key) * FROM {within} ORDER BY key, at), {marking}{kept}, \
              claimed AS (INSERT INTO outbox.claim AS c (relay, key, due_at, state, marked, token, \
@@ -120,10 +120,15 @@ impl Due {
              expires_at = excluded.expires_at, not_before = NULL, updated_at = pg_catalog.clock_timestamp(), \
              attempts = CASE WHEN c.due_at = excluded.due_at THEN c.attempts ELSE 0 END \
              RETURNING c.key, c.attempts) \
-             SELECT one.key, one.at, claimed.attempts{names} FROM one LEFT JOIN claimed ON claimed.key = one.key \
+             SELECT one.key, one.at, claimed.attempts{names} FROM one FULL JOIN claimed ON claimed.key = one.key \
              ORDER BY one.raw{keys}",
             within = self.within_budget(fields)
         )
+    }
+
+    /// Whether a claim locks the table's rows.
+    pub(super) fn locks(&self, taking: Taking) -> bool {
+        taking == Taking::MarkFirst && self.marks_rows()
     }
 
     /// Marks what is claimed, in the claim's own transaction; another's mark in between keeps the row from being claimed.

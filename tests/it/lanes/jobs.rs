@@ -3,6 +3,7 @@
 mod failing;
 mod keys;
 mod once;
+mod plans;
 mod storm;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -73,9 +73,8 @@ pub(super) async fn put_off(
     let Some(cursor) = within(engine, locking).await? else { return Ok(()) };
     let token = format!("{:032x}", fastrand::u128(..));
     let claiming = PendingClaimBuilder { engine, prepared, poll, probes: false, unmarkable: None, token };
-    let sql = claiming.claim_sql(&[], source::pending::Taking::MarkLater, 1);
     claiming.lapse(&cursor).await?;
-    let rows = within(engine, claiming.take(&cursor, &sql)).await?;
+    let rows = within(engine, claiming.first(&cursor, &[], source::pending::Taking::MarkLater, 1)).await?;
     within(engine, cursor.claimed(&engine.replica, true)).await?;
     let waiting = async {
         // The claim has given its own back.
@@ -141,8 +140,8 @@ impl PendingClaimBuilder<'_> {
             jobs.extend(self.again(cursor, &sql, &redriven).await?);
         }
         if jobs.len() < most {
-            let sql = self.claim_sql(fields, taking(prepared.config.guarantee), most - jobs.len());
-            for row in self.take(cursor, &sql).await? {
+            let taking = taking(prepared.config.guarantee);
+            for row in self.first(cursor, fields, taking, most - jobs.len()).await? {
                 if row.try_get::<_, Option<i32>>(2)?.is_none() {
                     self.unmarkable = Some(Key(row.try_get(0)?));
                     continue;
@@ -175,16 +174,21 @@ impl PendingClaimBuilder<'_> {
         Ok(jobs)
     }
 
-    /// What claims at most so many rows; with lanes, one of each.
-    fn claim_sql(&self, fields: &[Field], taking: source::pending::Taking, most: usize) -> String {
+    /// Claims at most so many rows, the first that are due; with lanes, one of each.
+    async fn first(
+        &self,
+        cursor: &LockedCursor,
+        fields: &[Field],
+        taking: source::pending::Taking,
+        most: usize,
+    ) -> Result<Vec<Row>, Error> {
         let due = &self.prepared.due;
-        match due.config.lanes {
-            Some(_) => {
-                let reach = Reach { jobs: self.poll.rows, probes: self.probes };
-                due.lane_claim_sql(fields, taking, most, reach)
-            }
-            None => due.claim_sql(fields, taking, most),
+        if due.config.lanes.is_none() {
+            return self.take(cursor, &due.claim_sql(fields, taking, most), None).await;
         }
+        let reach = Reach { jobs: self.poll.rows, probes: self.probes };
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        self.take(cursor, &due.lane_claim_sql(fields, taking, reach), Some(most)).await
     }
 
     /// Lanes of claims that have run out are free: the rows themselves say what is first.
@@ -195,10 +199,13 @@ impl PendingClaimBuilder<'_> {
         }
     }
 
-    async fn take(&self, cursor: &LockedCursor, sql: &str) -> Result<Vec<Row>, Error> {
+    /// `most` where the statement has it as its last parameter.
+    async fn take(&self, cursor: &LockedCursor, sql: &str, most: Option<i64>) -> Result<Vec<Row>, Error> {
         let lease = self.prepared.config.turn.lock_kill().as_secs_f64();
-        let parameters: [&(dyn ToSql + Sync); 6] =
-            [&self.prepared.config.name, &self.poll.once, &self.poll.now, &self.token, &self.engine.replica, &lease];
+        let (name, replica) = (&self.prepared.config.name, &self.engine.replica);
+        let mut parameters: Vec<&(dyn ToSql + Sync)> =
+            vec![name, &self.poll.once, &self.poll.now, &self.token, replica, &lease];
+        parameters.extend(most.iter().map(|most| most as &(dyn ToSql + Sync)));
         cursor.claim(Taking { sql, parameters: &parameters }).await
     }
 
@@ -206,7 +213,7 @@ impl PendingClaimBuilder<'_> {
     async fn again(&self, cursor: &LockedCursor, sql: &str, redriven: &Redriven) -> Result<Vec<PendingJob>, Error> {
         let name = &self.prepared.config.name;
         let mut jobs = Vec::new();
-        for row in self.take(cursor, sql).await? {
+        for row in self.take(cursor, sql, None).await? {
             if row.try_get::<_, bool>(3)? {
                 jobs.push(self.job(&row, 5, redriven)?);
                 continue;
@@ -251,7 +258,7 @@ impl PendingClaimBuilder<'_> {
             relay: self.prepared.config.name.clone(),
             token: self.token.clone(),
             attempts: row.try_get(2)?,
-            late: self.poll.now.since(due_at),
+            late: self.poll.now.since(due_at) + self.poll.at.elapsed(),
             claimed: Instant::now(),
             replayed: redriven.contains(&(key.message_id(), due_at)),
             key,

@@ -22,6 +22,8 @@ use crate::source::pending::{CAP, Due, Taking};
 pub(super) struct PendingPoll {
     /// The database's clock.
     pub(super) now: Timestamp,
+    /// The same by this process's clock: the claim may come later.
+    pub(super) at: Instant,
     /// Rows that are marked and were provably not sent may be retried.
     pub(super) waits: bool,
     /// Somebody's claim has run out while he was sending.
@@ -51,7 +53,7 @@ pub(in crate::relay) fn statements(due: &Due, fields: &[Field], guarantee: Guara
     ];
     if due.config.lanes.is_some() {
         let reach = lane::Reach { jobs: 1, probes: true };
-        all.extend([due.lane_look_sql(1), due.lane_claim_sql(fields, taking(guarantee), 1, reach)]);
+        all.extend([due.lane_look_sql(1), due.lane_claim_sql(fields, taking(guarantee), reach)]);
     }
     if taking(guarantee) == Taking::MarkLater {
         all.extend([due.mark_sql(), due.unmarked_sql()]);
@@ -97,6 +99,7 @@ async fn look(
     let statement = session.prepare_cached(sql).await?;
     let parameters: [&(dyn ToSql + Sync); 2] = [&prepared.config.name, &once];
     let row = session.query_one(&statement, &parameters).await?;
+    let at = Instant::now();
     let (now, due, next): (Timestamp, Option<Timestamp>, Option<Timestamp>) =
         (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
     let (waits, expired, redrive): (bool, bool, bool) = (row.try_get(3)?, row.try_get(4)?, row.try_get(5)?);
@@ -104,7 +107,7 @@ async fn look(
         due: due.is_some() || waits || expired || redrive,
         next_in: next.map(|next| next.since(now)),
         under_way: row.try_get(6)?,
-        detail: PendingPoll { now, waits, expired, redrive, once, rows, more: row.try_get(7)? },
+        detail: PendingPoll { now, at, waits, expired, redrive, once, rows, more: row.try_get(7)? },
     })
 }
 

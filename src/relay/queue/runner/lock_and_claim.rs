@@ -8,7 +8,10 @@ use crate::database::Error;
 use crate::relay::engine::Single;
 use crate::relay::engine::deadline::within;
 use crate::relay::queue::checked::Seated as _;
-use crate::relay::queue::work::{Claim, Prepared, Work};
+use crate::relay::queue::work::{AttemptOf, Claim, Poll, Prepared, Work};
+
+/// What was found while no more might be begun says enough for this long.
+const FRESH: Duration = Duration::from_millis(300);
 
 /// Why nothing may be claimed now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +52,30 @@ impl<W: Work> Runner<W> {
             return Err(error);
         }
         Ok(Ok(claimed))
+    }
+
+    /// Keeps what a look has found to be due, of jobs in lanes, which wait for nothing but room: the next claim begins as soon as there is
+    /// some. A process that runs once looks each time.
+    pub(super) fn keep_found(&mut self, poll: Poll<W::Found>) {
+        let keeps = poll.due && self.work.has_lanes() && self.context.engine.once().is_none();
+        self.found = keeps.then(|| (poll, Instant::now()));
+    }
+
+    /// What was found to be due a moment ago, once. The claim reads it under the cursor's lock, with what has been sent since, and finds out
+    /// there whether anything may be claimed at all.
+    pub(super) fn found_before(&mut self, room: usize) -> Option<Poll<W::Found>> {
+        let (poll, at) = self.found.take()?;
+        let failures = &self.context.failures;
+        let may_begin = room > 0 && !self.waits_for_claim() && !failures.is_out();
+        (may_begin && failures.not_before <= Instant::now() && at.elapsed() < FRESH).then_some(poll)
+    }
+
+    /// Whether a claim was not answered, and what it may have claimed is not given back yet: the next claim would take that for what a
+    /// replica had that ended. One that cannot be given back does not hold the others up: its claim is renewed.
+    pub(super) fn waits_for_claim(&self) -> bool {
+        let limit = self.context.config.turn.lock_kill();
+        let soon = |attempt: &AttemptOf<W>| attempt.unanswered && !attempt.alone && attempt.ended.elapsed() < limit;
+        !self.unanswered.is_empty() || self.unrecorded.iter().any(soon)
     }
 
     /// Finds out whether a claim whose commit was not answered has ended. A commit that waits for a standby takes place later: until then
