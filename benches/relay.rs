@@ -47,11 +47,13 @@ mod relay {
     pub mod schedules;
     pub mod sequential;
     pub mod shards;
+    pub mod shown;
     pub mod spent;
     pub mod stage;
     pub mod summary;
     pub mod tail;
     pub mod takeover;
+    pub mod telemetry_load;
     pub mod verify;
     pub mod wake;
     pub mod watch;

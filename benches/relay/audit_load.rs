@@ -6,7 +6,7 @@ use super::figure::{each, median, rounded, runs};
 use super::latency::{self, Latency, PER_SECOND, Watched};
 use super::options::Options;
 use super::report::{Goal, Report, thousands};
-use super::stage::Stage;
+use super::stage::{LIVE, Stage};
 
 const OFF: &str = "[audit]\nenabled = false\n";
 /// Of a core, of the relay and of PostgreSQL together.
@@ -25,7 +25,15 @@ pub async fn measure(stage: &Stage, options: &Options, report: &mut Report) -> a
             let word = if sections.is_empty() { "on" } else { "off" };
             options.say(&format!("audit at {}/s, {round}/{rounds}: {word}", thousands(PER_SECOND.into())));
             let seconds = options.seconds * TIMES;
-            let what = Watched { seconds, per_second: PER_SECOND, replicas: 1, window: "5ms", lines: "", sections };
+            let what = Watched {
+                table: LIVE,
+                seconds,
+                per_second: PER_SECOND,
+                replicas: 1,
+                window: "5ms",
+                lines: "",
+                sections,
+            };
             watched.push(latency::watch(stage, what).await?);
         }
     }

@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use anyhow::{Context as _, ensure};
+use anyhow::ensure;
 use serde_json::json;
 
 use super::figure::{each, median, mib, percentile, rounded};
@@ -16,6 +16,7 @@ use super::options::Options;
 use super::payload::Payload;
 use super::process::{ANY, Process, Relay};
 use super::report::{Goal, Report, thousands};
+use super::shown::Shown;
 use super::spent::Spent;
 use super::stage::{LIVE, Stage};
 use super::tail::{self, Receipt, now, wait};
@@ -80,6 +81,8 @@ pub const WARM: Duration = Duration::from_secs(2);
 /// What is watched.
 #[derive(Clone, Copy, Debug)]
 pub struct Watched<'a> {
+    /// The table that is written to, of [`Stage::table`].
+    pub table: &'a str,
     /// For how long.
     pub seconds: u64,
     /// Single-row transactions a second.
@@ -121,6 +124,10 @@ pub struct Latency {
     pub wal_per_second: f64,
     /// Transaction ids a second, the writers' included.
     pub transactions_per_second: f64,
+    /// Spans that a collector has taken from the first replica, a second.
+    pub spans_per_second: f64,
+    /// Spans that the first replica has dropped.
+    pub spans_dropped: f64,
     rss_max_bytes: u64,
 }
 
@@ -132,7 +139,7 @@ pub async fn measure(stage: &Stage, options: &Options, report: &mut Report) -> a
             options.say(&format!("latency at {}/s, {round}/{}", rate.per_second, options.watches));
             let Rate { per_second, lines, times, .. } = rate;
             let seconds = options.seconds * times;
-            let what = Watched { seconds, per_second, replicas: 1, window: "1ms", lines, sections: "" };
+            let what = Watched { table: LIVE, seconds, per_second, replicas: 1, window: "1ms", lines, sections: "" };
             watched.push(watch(stage, what).await?);
         }
         tell(report, &rate, &watched);
@@ -146,7 +153,7 @@ pub async fn watch(stage: &Stage, what: Watched<'_>) -> anyhow::Result<Latency> 
     let name = format!("latency-{topic}");
     let relay = Relay {
         name: &name,
-        table: LIVE,
+        table: what.table,
         topic: &topic,
         payload: Payload::Text.toml(),
         window: what.window,
@@ -154,7 +161,7 @@ pub async fn watch(stage: &Stage, what: Watched<'_>) -> anyhow::Result<Latency> 
         lines: what.lines,
     };
     let owner = stage.owner().await?;
-    owner.batch_execute(&format!("TRUNCATE {LIVE}")).await?;
+    owner.batch_execute(&format!("TRUNCATE {}", what.table)).await?;
     // A port that was free a moment ago; the other replicas have ports that are not asked.
     let admin = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string();
     let toml = |admin: &str| format!("{}{}", what.sections, relay.toml(&stage.near(), admin));
@@ -163,16 +170,16 @@ pub async fn watch(stage: &Stage, what: Watched<'_>) -> anyhow::Result<Latency> 
         processes.push(Process::spawn(&toml(ANY), &format!("r{number}"))?);
     }
     stage.rest().await?;
-    let writer = Writer::start(stage, what.per_second).await?;
+    let writer = Writer::into_table(stage, what.table, what.per_second).await?;
     wait(|| stage.records(&topic), 1).await?;
     tokio::time::sleep(WARM).await;
     let used = |processes: &[Process]| processes.iter().map(Process::usage).collect::<anyhow::Result<Vec<_>>>();
     owner.batch_execute("SELECT pg_stat_statements_reset()").await?;
-    let (from, before, own) = (now(), used(&processes)?, Own::ask(&admin).await?);
+    let (from, before, own) = (now(), used(&processes)?, Shown::ask(&admin).await?);
     let spent = Spent::look(&owner).await?;
     tokio::time::sleep(Duration::from_secs(what.seconds)).await;
     let spent = Spent::look(&owner).await?.since(&spent);
-    let (until, after, own) = (now(), used(&processes)?, Own::ask(&admin).await?.since(&own));
+    let (until, after, own) = (now(), used(&processes)?, Shown::ask(&admin).await?.since(&own));
     let committed = writer.stop().await?;
     wait(|| stage.records(&topic), committed.len()).await?;
     for process in processes {
@@ -183,7 +190,9 @@ pub async fn watch(stage: &Stage, what: Watched<'_>) -> anyhow::Result<Latency> 
 
     let used = after.iter().zip(&before).map(|(after, before)| after.cpu_s - before.cpu_s);
     let mut latency = delays(&receipts, committed, (from, until))?;
-    latency.acknowledged_ms = own.mean_ms();
+    latency.acknowledged_ms = own.latency_mean_ms();
+    latency.spans_per_second = own.spans_exported / (until - from);
+    latency.spans_dropped = own.spans_dropped;
     latency.rss_max_bytes = after.iter().map(|usage| usage.rss_max_bytes).max().unwrap_or(0);
     latency.charge(&used.collect::<Vec<_>>(), &spent, until - from);
     Ok(latency)
@@ -223,35 +232,6 @@ impl Latency {
         self.postgres_percent = spent.cpu_s * 100.0 / seconds;
         self.wal_per_second = spent.wal as f64 / seconds;
         self.transactions_per_second = spent.transaction_ids as f64 / seconds;
-    }
-}
-
-/// The relay's own histogram `delivery_latency_seconds`.
-#[derive(Clone, Copy, Debug)]
-struct Own {
-    sum: f64,
-    count: f64,
-}
-
-impl Own {
-    async fn ask(admin: &str) -> anyhow::Result<Self> {
-        let client = reqwest::Client::builder().no_proxy().build()?;
-        let text = client.get(format!("http://{admin}/metrics")).send().await?.text().await?;
-        let value = |name: &str| {
-            let prefix = format!("outbox_relay_delivery_latency_seconds_{name}{{");
-            let line = text.lines().find(|line| line.starts_with(&prefix))?;
-            line.rsplit(' ').next()?.parse().ok()
-        };
-        let (sum, count) = value("sum").zip(value("count")).context("no delivery_latency_seconds")?;
-        Ok(Self { sum, count })
-    }
-
-    fn since(self, before: &Self) -> Self {
-        Self { sum: self.sum - before.sum, count: self.count - before.count }
-    }
-
-    fn mean_ms(self) -> f64 {
-        self.sum * 1e3 / self.count
     }
 }
 

@@ -20,7 +20,7 @@ pub const PARTS: [(&str, f64); 10] = [
     ("shards", 0.5),
 ];
 /// What is measured only by its name.
-pub const NAMED: [&str; 12] = [
+pub const NAMED: [&str; 13] = [
     "compare",
     "pending",
     "sql",
@@ -32,6 +32,7 @@ pub const NAMED: [&str; 12] = [
     "audit",
     "formats",
     "page",
+    "telemetry",
     "verify",
 ];
 
@@ -51,7 +52,7 @@ that succeeds, and is not --quick, also writes benches/results, which is committ
 
 Parts: rates delay latency primary_load takeover idle many_cursors backlog dead_versions shards
 Only by name: compare (make bench-compare), pending, sql, intake, rules, schedules, lanes, parked, audit,
-formats, page, verify (10 million rows unless --verified says otherwise: some 12 GB of disk)
+formats, page, telemetry, verify (10 million rows unless --verified says otherwise: some 12 GB of disk)
 draw: draw the plots again, from target/bench.json, into target/bench
 ";
 

@@ -56,7 +56,7 @@ async fn watch(stage: &Stage, options: &Options, poison: bool) -> anyhow::Result
     owner.batch_execute(&format!("TRUNCATE {LIVE}")).await?;
     let mut process = Process::spawn(&relay.toml(&stage.near(), ANY), "r1")?;
     stage.rest().await?;
-    let writer = Writer::of_customers(stage, PER_SECOND, Some(CUSTOMERS)).await?;
+    let writer = Writer::of_customers(stage, PER_SECOND, CUSTOMERS).await?;
     wait(|| stage.records(&topic), 1).await?;
     tokio::time::sleep(WARM).await;
     let from = now();

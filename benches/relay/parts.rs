@@ -8,7 +8,7 @@ use super::report::Report;
 use super::stage::Stage;
 use super::{
     ask, audit, backlog, claim, compare, dead, delay, formats, idle, lanes, latency, many, page, parked, primary_load,
-    produce, rates, read_model, rules, schedules, shards, takeover, verify, wake,
+    produce, rates, read_model, rules, schedules, shards, takeover, telemetry_load, verify, wake,
 };
 
 /// Runs all that is asked for.
@@ -49,6 +49,7 @@ async fn one(part: &str, stage: &Stage, options: &Options, report: &mut Report) 
         "audit" => audit::measure(stage, options, report).await,
         "formats" => formats::measure(stage, options, report).await,
         "page" => page::measure(stage, options, report).await,
+        "telemetry" => telemetry_load::measure(stage, options, report).await,
         "verify" => verify::measure(stage, options, report).await,
         "parked" => parked::measure(stage, options, report).await,
         "takeover" => takeover::measure(stage, options, report).await,

@@ -38,8 +38,15 @@ pub async fn measure(stage: &Stage, options: &Options, report: &mut Report) -> a
     let (mut alone, mut three, mut relaxed) = (Vec::new(), Vec::new(), Vec::new());
     let mut statements = Vec::new();
     let seconds = options.seconds;
-    let three_replicas =
-        Watched { seconds, per_second: PER_SECOND, replicas: REPLICAS, window: "1ms", lines: "", sections: "" };
+    let three_replicas = Watched {
+        table: LIVE,
+        seconds,
+        per_second: PER_SECOND,
+        replicas: REPLICAS,
+        window: "1ms",
+        lines: "",
+        sections: "",
+    };
     for round in 1..=options.watches {
         options.say(&format!("load on the primary, {round}/{}", options.watches));
         alone.push(writers_alone(stage, options.seconds).await?);

@@ -26,18 +26,28 @@ pub struct Writer {
 impl Writer {
     /// Commits `per_second` rows of 200 bytes a second, each in a transaction of its own.
     pub async fn start(stage: &Stage, per_second: u32) -> anyhow::Result<Self> {
-        Self::of_customers(stage, per_second, None).await
+        Self::into_table(stage, LIVE, per_second).await
     }
 
-    /// The same of so many customers in turn; without a number each connection has its own.
-    pub async fn of_customers(stage: &Stage, per_second: u32, customers: Option<u32>) -> anyhow::Result<Self> {
+    /// The same into another table of [`Stage::table`].
+    pub async fn into_table(stage: &Stage, table: &str, per_second: u32) -> anyhow::Result<Self> {
+        Self::write(stage, table, per_second, None).await
+    }
+
+    /// The same as [`Self::start`], of so many customers in turn.
+    pub async fn of_customers(stage: &Stage, per_second: u32, customers: u32) -> anyhow::Result<Self> {
+        Self::write(stage, LIVE, per_second, Some(customers)).await
+    }
+
+    /// Without a number of customers each connection has its own.
+    async fn write(stage: &Stage, table: &str, per_second: u32, customers: Option<u32>) -> anyhow::Result<Self> {
         let stop = CancellationToken::new();
         let connections = (per_second / EACH).clamp(1, CONNECTIONS_MAX);
         let period = Duration::from_secs(1) * connections / per_second;
         let mut tasks = Vec::new();
         for number in 0..connections {
             let client = stage.owner().await?;
-            let sql = format!("INSERT INTO {LIVE} (customer, payload) VALUES ($1, repeat('x', 200)) RETURNING id");
+            let sql = format!("INSERT INTO {table} (customer, payload) VALUES ($1, repeat('x', 200)) RETURNING id");
             let insert = client.prepare(&sql).await?;
             let stop = stop.clone();
             let first = Instant::now() + period * number / connections;
