@@ -11,9 +11,11 @@ use std::time::Duration;
 use std::os::unix::process::CommandExt;
 
 use anyhow::ensure;
+use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, NoTls};
 
 use super::startup::{free_port, tail, until};
+use super::wait;
 use super::watchdog::{Process, Program, Signal, Watchdog};
 use installed::{PASSWORD_FILE, initdb_command, run_initdb, unprivileged};
 
@@ -27,6 +29,7 @@ pub use password::{login, password, role_of, without_password};
 pub const MAJOR: &str = "OUTBOX_RELAY_PG_MAJOR";
 
 const START: Duration = Duration::from_secs(30);
+const PROMOTION: Duration = Duration::from_secs(60);
 
 /// How the server should be.
 #[derive(Clone, Debug)]
@@ -141,9 +144,16 @@ impl Postgres {
     /// When it does not become one.
     pub async fn promote(&self) -> anyhow::Result<()> {
         let client = self.connect("postgres", "postgres").await?;
-        let promoted: bool = client.query_one("SELECT pg_promote()", &[]).await?.get(0);
-        ensure!(promoted, "the standby has not become a primary");
-        Ok(())
+        // Not one statement that waits: replay of the rest of the log cancels statements whose snapshot is in its way.
+        client.execute("SELECT pg_promote(wait => false)", &[]).await?;
+        wait::until(PROMOTION, "the standby is a primary", async || {
+            match client.query_one("SELECT NOT pg_is_in_recovery()", &[]).await {
+                Ok(row) => Ok(row.get(0)),
+                Err(error) if error.code() == Some(&SqlState::T_R_SERIALIZATION_FAILURE) => Ok(false),
+                Err(error) => Err(error.into()),
+            }
+        })
+        .await
     }
 
     /// The port on 127.0.0.1, and of the Unix socket.

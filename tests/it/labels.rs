@@ -8,17 +8,15 @@ use crate::support::{CLOCK, Database, PATIENCE, Process, bookings, database, eve
 mod keys;
 mod pending;
 
-/// A table with a column of this type, and a relay of its rows that are open. The schema of the type is closed to the relay's
-/// role.
-async fn stage(of: &str) -> (Database, Client, Process) {
+/// A table with a column of an enum, and a relay of its rows that are open. The schema of the type is closed to the relay's role.
+async fn stage() -> (Database, Client, Process) {
     let database = database().await;
     let owner = bookings(&database, CLOCK).await;
     owner
-        .batch_execute(&format!(
+        .batch_execute(
             "CREATE SCHEMA hidden; CREATE TYPE hidden.state AS ENUM ('open', 'closed', 'it''s'); \
-             CREATE DOMAIN hidden.said AS hidden.state; CREATE DOMAIN hidden.nested AS hidden.said; \
-             ALTER TABLE bookings ADD state {of}"
-        ))
+             ALTER TABLE bookings ADD state hidden.state",
+        )
         .await
         .unwrap();
     let filter = "table = \"public.bookings\"\nwhere = { state = [\"open\", \"it's\"] }\n";
@@ -47,18 +45,16 @@ async fn rename(owner: &Client, labels: &str) {
 // Guarantee: filter.labels
 #[tokio::test(flavor = "multi_thread")]
 async fn rows_match_by_the_labels_that_their_enum_has_when_they_are_read() {
-    for of in ["hidden.state", "hidden.said", "hidden.nested"] {
-        let (_database, owner, process) = stage(of).await;
-        rename(&owner, "'open' TO 'other'; 'closed' TO 'open'; 'other' TO 'closed'").await;
-        insert(&owner, &["'closed'", "'open'", "NULL", "'open'"]).await;
-        eventually(PATIENCE, async || printed(&process, "s") == ["1", "4", "6", "8"]).await;
-    }
+    let (_database, owner, process) = stage().await;
+    rename(&owner, "'open' TO 'other'; 'closed' TO 'open'; 'other' TO 'closed'").await;
+    insert(&owner, &["'closed'", "'open'", "NULL", "'open'"]).await;
+    eventually(PATIENCE, async || printed(&process, "s") == ["1", "4", "6", "8"]).await;
 }
 
 // Guarantee: filter.labels
 #[tokio::test(flavor = "multi_thread")]
 async fn label_that_its_enum_has_no_more_halts_the_relay_until_it_is_back() {
-    let (_database, owner, process) = stage("hidden.state").await;
+    let (_database, owner, process) = stage().await;
     rename(&owner, "'open' TO 'fresh'").await;
     insert(&owner, &["'closed'", "'fresh'"]).await;
     let (_, error) = halted(&owner, "s").await;

@@ -20,11 +20,7 @@ const PLANNER: &str = "SET LOCAL enable_seqscan TO DEFAULT; SET LOCAL enable_bit
                        SET LOCAL enable_sort TO DEFAULT";
 /// The settings that the advance, and the statement's next run, rest on, as SQL that makes them again; read before the statement
 /// runs.
-const KEPT: &str = "SELECT 'SELECT ' || pg_catalog.string_agg(pg_catalog.format('pg_catalog.set_config(%L, %L, true)', s.name, \
-     pg_catalog.current_setting(s.name)), ', ') FROM pg_catalog.unnest(ARRAY['search_path', 'row_security', \
-     'statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout', 'client_encoding', 'TimeZone', 'DateStyle', \
-     'IntervalStyle', 'bytea_output', 'extra_float_digits', 'standard_conforming_strings', 'array_nulls', 'xmloption']) \
-     AS s (name)";
+const KEPT: &str = include_str!("kept_settings.sql");
 /// A function or a trigger may have left another role; the advance is the relay's.
 const ROLE: &str = "RESET SESSION AUTHORIZATION; RESET ROLE";
 const OPEN: &str = "SAVEPOINT outbox_relay_piece";

@@ -29,13 +29,7 @@ SELECT a.attname::text,
 FROM pg_catalog.pg_attribute AS a
 JOIN pg_catalog.pg_type AS t ON t.oid = a.atttypid
 JOIN pg_catalog.pg_type AS b ON b.oid = CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE t.oid END
-LEFT JOIN pg_catalog.pg_type AS e ON e.typtype = 'e' AND e.oid = CASE b.typtype WHEN 'e' THEN b.oid WHEN 'd' THEN (
-    WITH RECURSIVE below AS (
-        SELECT b.typbasetype AS type
-        UNION
-        SELECT d.typbasetype FROM below AS o JOIN pg_catalog.pg_type AS d ON d.oid = o.type WHERE d.typtype = 'd'
-    )
-    SELECT o.type FROM below AS o JOIN pg_catalog.pg_type AS d ON d.oid = o.type WHERE d.typtype <> 'd') END
+LEFT JOIN pg_catalog.pg_type AS e ON e.oid = b.oid AND b.typtype = 'e'
 LEFT JOIN pg_catalog.pg_attrdef AS f ON f.adrelid = a.attrelid AND f.adnum = a.attnum
 WHERE a.attrelid = (SELECT $1::oid) AND a.attnum > 0 AND NOT a.attisdropped
 ORDER BY a.attnum

@@ -11,18 +11,17 @@ use crate::support::outside::halted;
 use crate::support::receiver::Receiver;
 use crate::support::{Database, PATIENCE, Process, config, database, eventually, sessions, toml};
 
-/// A table with a column of this type, and an index of the rows that are open.
-async fn table(of: &str) -> (Database, Client) {
+/// A table with a column of an enum, and an index of the rows that are open.
+async fn table() -> (Database, Client) {
     let database = database().await;
     let owner = database.connect("postgres").await;
     owner
-        .batch_execute(&format!(
+        .batch_execute(
             "CREATE SCHEMA hidden; CREATE TYPE hidden.state AS ENUM ('open', 'closed'); \
-             CREATE DOMAIN hidden.said AS hidden.state; CREATE DOMAIN hidden.nested AS hidden.said; \
              CREATE TABLE jobs (id bigint PRIMARY KEY, due timestamptz NOT NULL DEFAULT now(), sent boolean NOT NULL DEFAULT false, \
-             state {of}); CREATE INDEX jobs_open ON jobs (due, id) WHERE NOT sent AND state = 'open'; \
-             GRANT SELECT, UPDATE (sent) ON jobs TO relay"
-        ))
+             state hidden.state); CREATE INDEX jobs_open ON jobs (due, id) WHERE NOT sent AND state = 'open'; \
+             GRANT SELECT, UPDATE (sent) ON jobs TO relay",
+        )
         .await
         .unwrap();
     (database, owner)
@@ -38,8 +37,8 @@ fn jobs(receiver: &Receiver, [more, turn]: [&str; 2]) -> String {
 }
 
 /// A replica that has sent the first of two rows, which alone is open.
-async fn stage(of: &str, settings: [&str; 2]) -> (Database, Client, Receiver, Process) {
-    let ((database, owner), receiver) = (table(of).await, Receiver::start());
+async fn stage(settings: [&str; 2]) -> (Database, Client, Receiver, Process) {
+    let ((database, owner), receiver) = (table().await, Receiver::start());
     let process = Process::spawn(&toml(&database, "relay", None, &jobs(&receiver, settings)), &["run"]);
     insert(&owner, &[(1, "open"), (2, "closed")]).await;
     eventually(PATIENCE * 2, async || accepted(&receiver) == ["1"]).await;
@@ -67,30 +66,27 @@ async fn unsent(owner: &Client) -> Vec<i64> {
 // Guarantee: pending.labels
 #[tokio::test(flavor = "multi_thread")]
 async fn due_rows_are_sent_by_the_label_that_they_have_when_they_are_claimed() {
-    for (of, settings) in [
-        ("hidden.state", ["", ""]),
-        ("hidden.nested", ["guarantee = \"at_most_once\"", ""]),
-        ("hidden.said", ["", "[relay.turn]\nin_flight = 2"]),
-    ] {
-        let (_database, owner, receiver, _process) = stage(of, settings).await;
+    for settings in [["", ""], ["guarantee = \"at_most_once\"", ""], ["", "[relay.turn]\nin_flight = 2"]] {
+        let (_database, owner, receiver, _process) = stage(settings).await;
         rename(&owner, "'open' TO 'other'; 'closed' TO 'open'; 'other' TO 'closed'").await;
         insert(&owner, &[(3, "closed"), (4, "open")]).await;
         eventually(PATIENCE * 2, async || accepted(&receiver) == ["1", "2", "4"]).await;
         insert(&owner, &[(5, "closed"), (6, "open")]).await;
-        eventually(PATIENCE, async || unsent(&owner).await == [3, 5]).await;
-        assert_eq!(accepted(&receiver), ["1", "2", "4", "6"], "{of}");
+        eventually(PATIENCE, async || accepted(&receiver).len() >= 4 && unsent(&owner).await == [3, 5]).await;
+        assert_eq!(accepted(&receiver), ["1", "2", "4", "6"], "{settings:?}");
         // Back again: a statement of that time would do, and one of the time between would not.
         rename(&owner, "'open' TO 'other'; 'closed' TO 'open'; 'other' TO 'closed'").await;
         insert(&owner, &[(7, "closed")]).await;
-        eventually(PATIENCE * 2, async || unsent(&owner).await == [7]).await;
-        assert_eq!(accepted(&receiver), ["1", "2", "3", "4", "5", "6"], "{of}");
+        // Under at_most_once a row is marked before it is sent.
+        eventually(PATIENCE * 2, async || accepted(&receiver).len() >= 6 && unsent(&owner).await == [7]).await;
+        assert_eq!(accepted(&receiver), ["1", "2", "3", "4", "5", "6"], "{settings:?}");
     }
 }
 
 // Guarantee: pending.labels
 #[tokio::test(flavor = "multi_thread")]
 async fn relay_of_due_rows_halts_while_its_enum_does_not_have_the_label() {
-    let (_database, owner, receiver, _process) = stage("hidden.state", ["", ""]).await;
+    let (_database, owner, receiver, _process) = stage(["", ""]).await;
     rename(&owner, "'open' TO 'fresh'").await;
     insert(&owner, &[(3, "closed"), (4, "fresh")]).await;
     let (_, error) = halted(&owner, "jobs").await;
@@ -111,7 +107,7 @@ async fn relay_of_due_rows_halts_while_its_enum_does_not_have_the_label() {
 // Guarantee: pending.labels
 #[tokio::test]
 async fn looks_and_claims_over_an_enum_use_the_index_of_the_rows_that_are_open() {
-    let ((database, owner), receiver) = (table("hidden.state").await, Receiver::start());
+    let ((database, owner), receiver) = (table().await, Receiver::start());
     owner
         .batch_execute(
             "INSERT INTO jobs (id, due, state) SELECT n, now() - n * interval '1 second', \
@@ -130,7 +126,7 @@ async fn looks_and_claims_over_an_enum_use_the_index_of_the_rows_that_are_open()
         (due.lane_look_sql(10), look),
         (due.claim_sql(&[], Taking::MarkLater, 10), claim),
         (due.claim_sql(&[], Taking::MarkFirst, 10), claim),
-        (due.lane_claim_sql(&[], Taking::MarkLater, 10, reach), claim),
+        (due.lane_claim_sql(&[], Taking::MarkLater, reach), "'jobs', NULL, now(), 't', 'r', 1.0, 10"),
         (due.backlog_sql(), "'jobs', 10000"),
     ] {
         let plan = plan(&session, &sql, parameters).await;
