@@ -220,7 +220,7 @@ fn meaning(step: Step, code: u16, enhanced: Option<&str>) -> (Class, &'static st
             (Fatal, "The server wants another sign-in: set username and password_file, or fix them")
         }
         // About the lines before, not about a row.
-        (_, 502 | 503) if !is_policy => {
+        (_, 502 | 503) if !is_policy || matches!(step, Step::Content | Step::Dot) => {
             (Retry, "The server has lost the thread, or wants a sign-in (username, password_file): see its log")
         }
         (Step::Mail, 552) => (Poison, "The mail is larger than the server takes: send less by the template"),

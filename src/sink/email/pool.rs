@@ -59,7 +59,13 @@ impl Pool {
 
     async fn converse(&self, mail: &Mail, end: Instant, step: &mut Step) -> Result<Reply, Trouble> {
         let mut session = self.session(end, step).await?;
-        let outcome = session.send(mail, step).await;
+        let mut outcome = session.send(mail, step).await;
+        // These count against the row. The look is a part of the time that is left, so that a brief timeout does not hide them.
+        if matches!((&outcome, *step), (Err(Trouble::Reply { code: 500.., .. }), Step::Rcpt | Step::Data))
+            && let Some(trouble) = session.says_more(brief(end)).await
+        {
+            outcome = Err(trouble);
+        }
         let is_usable = match &outcome {
             Ok(_) | Err(Trouble::TooLarge { .. }) => true,
             // The dialogue goes on behind a refusal, unless the server ends it or has lost the thread of it.
@@ -73,7 +79,7 @@ impl Pool {
     }
 
     async fn session(&self, end: Instant, step: &mut Step) -> Result<Session, Trouble> {
-        let patience = answer::brief(end.saturating_duration_since(Instant::now()));
+        let patience = brief(end);
         while let Some(mut session) = self.idle() {
             if session.heard.elapsed() < IDLE && session.is_fresh(patience).await {
                 return Ok(session);
@@ -89,4 +95,9 @@ impl Pool {
     fn keep(&self, session: Session) {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(session);
     }
+}
+
+/// How long an answer to a question that costs nothing may take, out of the time until `end`.
+fn brief(end: Instant) -> Duration {
+    answer::brief(end.saturating_duration_since(Instant::now()))
 }

@@ -259,6 +259,11 @@ impl Session {
         Ok(reply)
     }
 
+    /// Why the refusal that has just ended [`Self::send`] is no answer to its line; see the wire's.
+    pub(super) async fn says_more(&mut self, most: Duration) -> Option<Trouble> {
+        self.wire.says_more(most).await
+    }
+
     async fn rcpt(&mut self, to: &str) -> Result<(), Trouble> {
         let reply = self.wire.ask(&format!("RCPT TO:<{to}>")).await?;
         // "Will forward": taken as well.

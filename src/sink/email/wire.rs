@@ -17,8 +17,10 @@ const TOO_LONG: &str = "a line of more than 4096 bytes";
 /// The most lines of an answer, and what one of more lines is: EHLO is answered by a few dozen.
 const MOST_LINES: usize = 128;
 const TOO_MANY: &str = "an answer of more than 128 lines";
-/// What is there before a line was sent, and how long the rest of it is waited for.
+/// What is there before a line was sent.
 const UNASKED: &str = "an answer to nothing that was asked";
+/// How long the rest of it is waited for, and more behind a refusal: many times what a server takes from one line to the next, and
+/// only refused rows cost it.
 const REST: Duration = Duration::from_millis(250);
 /// The only answer that a server may give unasked: it closes the connection.
 const CLOSING: u16 = 421;
@@ -92,6 +94,25 @@ impl<S: Transport> Wire<S> {
     /// Whether there is something to be read by now, or the connection has ended; waits for nothing.
     pub(super) fn has_spoken(&mut self) -> bool {
         self.has_rest() || self.stream.read_buf(&mut self.buffer).now_or_never().is_some()
+    }
+
+    /// Whether the server says something within the time; that the connection ends is nothing said.
+    async fn speaks_within(&mut self, most: Duration) -> bool {
+        if self.has_rest() {
+            return true;
+        }
+        let read = tokio::time::timeout(most, self.stream.read_buf(&mut self.buffer)).await;
+        matches!(read, Ok(Ok(1..)))
+    }
+
+    /// What takes the refusal that was just read from its line: the server says more, within the time or sooner. Behind an answer
+    /// too many that came just after the look of [`Self::ask`] each line is given the answer of the one before it, and the last
+    /// answer is still to come. A server that closes the connection behind its refusal takes nothing back.
+    pub(super) async fn says_more(&mut self, most: Duration) -> Option<Trouble> {
+        if !self.speaks_within(most.min(REST)).await {
+            return None;
+        }
+        Some(self.unasked().await).filter(|trouble| matches!(trouble, Trouble::NoSmtp(_)))
     }
 
     /// Sends one line and takes its answer. What is there before is no answer to it: read as one, it would put the dialogue out of

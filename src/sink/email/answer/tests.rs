@@ -51,6 +51,7 @@ fn a_server_that_does_not_relay_for_us_is_fatal_and_costs_no_row() {
     assert_eq!(class(Step::Rcpt, 450, "4.7.1"), Class::Retry, "greylisting");
     assert_eq!(class(Step::Rcpt, 550, "5.1.1"), Class::Poison);
     assert_eq!(class(Step::Dot, 550, "5.7.1"), Class::Poison, "of the mail's content");
+    assert_eq!(class(Step::Dot, 503, "5.7.1"), Class::Retry, "not of the content, but of the lines before");
     assert_eq!(class(Step::Data, 550, "5.7.1"), Class::Fatal, "it has not seen the content");
     for step in [Step::Rcpt, Step::Data, Step::Dot] {
         assert_eq!(class(step, 550, "5.4.5"), Class::Retry, "a quota of the sender");

@@ -19,6 +19,34 @@ async fn a_refusal_that_came_before_its_line_is_no_word_about_a_row() {
 
 // Guarantee: failures.smtp-step
 #[tokio::test]
+async fn a_refusal_behind_which_the_server_says_more_is_no_word_about_a_row() {
+    let too_many: [Script; 4] = [
+        // The look before MAIL comes before the second answer, or after it.
+        |line| match line.split(' ').next() {
+            Some("AUTH") => Some("235 2.7.0 yes|250 and more"),
+            Some("MAIL") => Some("550 5.1.1 no such user"),
+            _ => None,
+        },
+        // What a client sees whose look before MAIL came too early.
+        |line| line.starts_with("RCPT").then_some("550 5.1.1 no such user|250 fine"),
+        |line| line.starts_with("RCPT").then_some("550 5.7.1 not you|503 5.5.1 MAIL first"),
+        |line| (line == "DATA").then_some("554 5.5.1 no|354 go ahead"),
+    ];
+    for script in too_many {
+        assert_eq!(failure(script).await, (Class::Retry, false, "smtp_broken".to_owned()));
+    }
+    // Servers end a connection behind a refusal, or say that they do.
+    let ends: [Script; 2] = [
+        |line| line.starts_with("RCPT").then_some("550 5.1.1 no such user|421 4.7.0 too many errors|close"),
+        |line| line.starts_with("RCPT").then_some("550 5.1.1 no such user|close"),
+    ];
+    for script in ends {
+        assert_eq!(failure(script).await, (Class::Poison, false, "smtp_rcpt_550".to_owned()));
+    }
+}
+
+// Guarantee: failures.smtp-step
+#[tokio::test]
 async fn behind_an_answer_too_many_the_next_mail_has_a_dialogue_of_its_own() {
     let (port, seen) = server(|line| (line == ".").then_some("250 taken\r\n250 and more")).await;
     let sink = sink(&config(port));

@@ -14,6 +14,9 @@ pub(super) const RESET: &str = "reset";
 /// The usual answer, after [`PAUSE`].
 pub(super) const SLOW: &str = "slow";
 pub(super) const PAUSE: Duration = Duration::from_millis(800);
+/// Between two parts of an answer: the second comes [`MOMENT`] after the first.
+const LATER: char = '|';
+const MOMENT: Duration = Duration::from_millis(5);
 
 /// What a scripted server has seen: every line, contents left out; and how many connections.
 #[derive(Clone, Debug, Default)]
@@ -77,7 +80,17 @@ async fn serve(stream: TcpStream, script: Script, seen: Seen) {
                     tokio::time::sleep(PAUSE).await;
                     stream.write_all(format!("{usual}\r\n").as_bytes()).await.unwrap_or_default();
                 }
-                answer => stream.write_all(format!("{answer}\r\n").as_bytes()).await.unwrap_or_default(),
+                answer => {
+                    for (number, part) in answer.split(LATER).enumerate() {
+                        if number > 0 {
+                            tokio::time::sleep(MOMENT).await;
+                        }
+                        if part == CLOSE {
+                            return;
+                        }
+                        stream.write_all(format!("{part}\r\n").as_bytes()).await.unwrap_or_default();
+                    }
+                }
             }
         }
         line.clear();

@@ -57,12 +57,15 @@ impl Topics {
         usable.find(|of_topic| of_topic.given.is_same_schema(given)).map(|of_topic| Arc::clone(&of_topic.codec))
     }
 
-    /// Holds this of a topic, and nothing more of the one that was not used for longest, where they become too many.
+    /// Holds this of a topic, and nothing more of the usable one that was not used for longest, where they become too many.
     pub(super) fn insert(&self, topic: &str, of_topic: OfTopic) {
         let entry = Entry { of_topic: Arc::new(of_topic), used: AtomicU64::new(self.next_use()) };
         let mut held = self.held.write().unwrap_or_else(PoisonError::into_inner);
         if held.len() >= MOST && !held.contains_key(topic) {
-            let oldest = held.iter().min_by_key(|(_, entry)| entry.used.load(Ordering::Relaxed));
+            // One with an unusable schema last: without the codec that it still has, its next row would be refused.
+            let oldest = held
+                .iter()
+                .min_by_key(|(_, entry)| (entry.of_topic.unusable.is_some(), entry.used.load(Ordering::Relaxed)));
             if let Some(oldest) = oldest.map(|(topic, _)| topic.clone()) {
                 held.remove(&oldest);
             }

@@ -33,6 +33,18 @@ fn topic_that_was_not_used_for_longest_is_forgotten_when_they_become_too_many() 
 }
 
 #[test]
+fn topic_whose_schema_is_unusable_now_is_forgotten_last() {
+    let topics = Topics::default();
+    let failure = Failure::of(Class::Fatal, "schema_unusable", "it is no schema", "Correct it");
+    topics.insert("faulty", OfTopic { unusable: Some(failure), ..of_topic("t", given(1, "\"string\"")) });
+    for number in 0..MOST {
+        topics.insert(&number.to_string(), of_topic("t", given(1, "\"string\"")));
+    }
+    let has = |topic: &str| topics.get(topic).is_some();
+    assert_eq!(["faulty", "0", "1"].map(has), [true, false, true]);
+}
+
+#[test]
 fn codec_is_that_of_any_topic_with_the_same_schema_and_of_no_other() {
     let topics = Topics::default();
     topics.insert("a", of_topic("a", given(1, V1)));
