@@ -137,6 +137,8 @@ lint: deps-lint ## Formatting, clippy, documentation, alert rules, manifests, an
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --lib -p outbox-relay
 	cargo package --quiet --no-verify --allow-dirty $(CRATES)
 	$$(scripts/cargo-deny) --log-level error check licenses bans sources
+	@# As make dist does: every crate has a license's text.
+	mkdir -p target/parts && SOURCE_DATE_EPOCH=0 scripts/parts target/parts
 
 audit: deps ## Ask the advisory database about the dependencies; needs the network
 	@scripts/install audit
