@@ -74,7 +74,7 @@ pub struct Args {
     /// Show what would be done, and do nothing
     #[arg(long, requires = "repair")]
     pub dry_run: bool,
-    /// Go on with what is new until Ctrl-C or --until, then report on all of it
+    /// Go on with what is new until Ctrl-C, SIGHUP or --until, then report on all of it
     #[arg(long)]
     pub follow: bool,
     /// Another publisher on trial.

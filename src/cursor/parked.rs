@@ -27,9 +27,6 @@ const REFUSED: &str = include_str!("sql/parked_refused.sql");
 const END: &str = include_str!("sql/parked_end.sql");
 const SAMPLES: &str = include_str!("sql/parked_samples.sql");
 
-/// So many keys tell of what all of them were made.
-const SAMPLED: i64 = 100;
-
 /// How many bytes of released rows are read at a time; the row that passes it is the last.
 const RELEASED_BYTES: i64 = 8 << 20;
 /// A longer key is not parked: an entry of an index has room for no more beside a cursor's name.
@@ -134,9 +131,14 @@ pub(super) async fn keys(loan: &Fragile, cursor: &str) -> Result<ParkedKeys, Err
 }
 
 /// Of some keys what their rows say, with the values of these fields, which make a key now.
-pub(super) async fn samples(loan: &Fragile, cursor: &str, fields: &[String]) -> Result<Vec<ParkedSample>, Error> {
+pub(super) async fn samples(
+    loan: &Fragile,
+    cursor: &str,
+    fields: &[String],
+    most: i64,
+) -> Result<Vec<ParkedSample>, Error> {
     let statement = loan.prepare_cached(SAMPLES).await?;
-    let rows = loan.query(&statement, &[&cursor, &fields, &SAMPLED]).await?;
+    let rows = loan.query(&statement, &[&cursor, &fields, &most]).await?;
     let sample = |row: &tokio_postgres::Row| {
         let newest = position(row.try_get(3)?, row.try_get(4)?);
         Ok(ParkedSample { key: row.try_get(0)?, is_complete: row.try_get(1)?, values: row.try_get(2)?, newest })

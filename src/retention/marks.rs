@@ -3,6 +3,8 @@
 //! A mark is what keeps a row from being sent again, so it stays for as long as the table or view has a row of its key,
 //! due or not, fitting `where` or not: what does not fit today may fit tomorrow. A claim keeps its mark, too.
 
+use tokio_postgres::Row;
+
 use super::{Kept, OldRecords, What};
 use crate::cursor::{self, RelayFacts};
 use crate::database::{Error, Session};
@@ -10,8 +12,9 @@ use crate::relay;
 use crate::relay::engine::identity::difference;
 use crate::relay::setup::prepare;
 use crate::source;
+use crate::source::enums;
 use crate::source::finding::Level;
-use crate::source::pending::{Due, Names, Pending, inspect, judge};
+use crate::source::pending::{Due, Names, Naming, Pending, inspect, judge};
 
 /// So many marks are looked at by one statement.
 const PAGE: i64 = 2_000;
@@ -22,6 +25,8 @@ pub(super) struct Marks<'a> {
     relay: &'a str,
     look: String,
     prune: String,
+    /// By which labels its rows are named.
+    naming: Naming,
     after: Vec<String>,
 }
 
@@ -72,19 +77,45 @@ pub(super) async fn open<'a>(
     if let Some(renamed) = due.naming.names.renamed(&known.unwrap_or_default()).first() {
         return Ok(Err(renamed.to_string()));
     }
-    Ok(Ok(Marks { relay: &relay.name, look: due.stale_sql(false), prune: due.stale_sql(true), after: Vec::new() }))
+    let (look, prune) = (due.stale_sql(false), due.stale_sql(true));
+    Ok(Ok(Marks { relay: &relay.name, look, prune, naming: due.naming, after: Vec::new() }))
 }
 
 impl Marks<'_> {
     /// Goes one page on; with `prune`, takes away what may go.
     pub(super) async fn page(&mut self, session: &Session, seconds: f64, prune: bool) -> Result<Page, Error> {
-        let sql = if prune { &self.prune } else { &self.look };
-        let row = session.query_one(sql, &[&self.relay, &self.after, &seconds, &PAGE]).await?;
+        let row = if prune {
+            match self.pruned(session, seconds).await? {
+                Some(row) => row,
+                // The next pass says which label it is.
+                None => return Ok(Page { gone: 0, kept: 0, last: true }),
+            }
+        } else {
+            session.query_one(&self.look, &[&self.relay, &self.after, &seconds, &PAGE]).await?
+        };
         let (seen, old, gone): (i64, i64, i64) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
         if let Some(after) = row.try_get(3)? {
             self.after = after;
         }
         Ok(Page { gone, kept: old - gone, last: seen < PAGE })
+    }
+}
+
+impl Marks<'_> {
+    /// Prunes a page; none when labels were renamed meanwhile, by which marks would look like those of rows that are gone.
+    async fn pruned(&self, session: &Session, seconds: f64) -> Result<Option<Row>, Error> {
+        if self.naming.names.is_empty() {
+            return Ok(Some(session.query_one(&self.prune, &[&self.relay, &self.after, &seconds, &PAGE]).await?));
+        }
+        session.batch_execute("BEGIN").await?;
+        let pruned = async {
+            let row = session.query_one(&self.prune, &[&self.relay, &self.after, &seconds, &PAGE]).await?;
+            Ok::<_, Error>(self.naming.holds(&enums::read(session, &self.naming.enums).await?).then_some(row))
+        };
+        let pruned = pruned.await;
+        let end = if matches!(pruned, Ok(Some(_))) { "COMMIT" } else { "ROLLBACK" };
+        session.batch_execute(end).await?;
+        pruned
     }
 }
 

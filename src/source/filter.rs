@@ -100,7 +100,8 @@ impl Condition {
 /// stands, and when it runs. The enum is known by its oid: its schema need not be open to the relay's role. No cast is called.
 pub(super) fn has_label(column: &str, label: &str, of: u32) -> String {
     let text = cast::text(column, true);
-    format!("CASE WHEN false THEN {column} = {label} ELSE {text} = (SELECT {}) END", printed(label, of))
+    // Not in a sub-select, which is asked once for a page: of rows that are read later in it, the label may be another one.
+    format!("CASE WHEN false THEN {column} = {label} ELSE {text} = {} END", printed(label, of))
 }
 
 /// A label, by its enum; an error if the enum does not have it.
@@ -111,9 +112,18 @@ fn printed(label: &str, of: u32) -> String {
 impl Shape {
     /// Whether a row `t` is delivered, as SQL that is never NULL; none where all are.
     pub(super) fn matches(&self) -> Option<String> {
+        self.all_of(|column| self.enums.get(column).copied())
+    }
+
+    /// The same as the configuration has it, for a text that tells filters apart.
+    pub(super) fn and_configured(&self) -> String {
+        self.all_of(|_| None).map_or_else(String::new, |all| format!(" AND {all}"))
+    }
+
+    fn all_of(&self, enum_of: impl Fn(&String) -> Option<u32>) -> Option<String> {
         let conditions = self.config.filter.iter();
         let conditions: Vec<String> =
-            conditions.map(|(column, condition)| condition.sql(column, self.enums.get(column).copied())).collect();
+            conditions.map(|(column, condition)| condition.sql(column, enum_of(column))).collect();
         (!conditions.is_empty()).then(|| format!("COALESCE({}, false)", conditions.join(" AND ")))
     }
 

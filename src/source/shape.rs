@@ -114,7 +114,7 @@ impl Shape {
     pub fn reads(&self) -> String {
         let Stream { created_at, id, .. } = &self.config;
         let shard = self.shard.as_ref().map(|shard| format!(" {} {}/{}", shard.key, shard.number, shard.of));
-        let (shard, matches) = (shard.unwrap_or_default(), self.and_counts());
+        let (shard, matches) = (shard.unwrap_or_default(), self.and_configured());
         format!("{} {created_at} {id}{shard} {}{matches}", self.root, self.order)
     }
 

@@ -22,6 +22,7 @@ use signal_hook_tokio::Signals;
 use self::scene::Scene;
 use self::view::View;
 use crate::delivery::Verdict;
+pub use outbox_relay::notation::hex;
 use outbox_relay::position::Timestamp;
 
 pub mod bookings;
@@ -177,12 +178,6 @@ async fn perform<S: Stage>(options: Options) -> anyhow::Result<Verdict> {
 fn interrupted() -> Verdict {
     eprintln!("Interrupted: no verdict; everything is removed.");
     Verdict::Undecided
-}
-
-/// Bytes as lower-case hexadecimal digits, two for each.
-#[must_use]
-pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// This machine's clock, which the servers on it share.

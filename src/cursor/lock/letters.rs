@@ -32,12 +32,12 @@ impl LockedCursor {
         if self.parks { parked::keys(&self.connection, &self.name).await } else { Ok(ParkedKeys::default()) }
     }
 
-    /// What rows of some of the keys that are parked say of what these were made of, with the values of these fields.
+    /// What rows of at most `most` of the keys that are parked say of what these were made of, with the values of these fields.
     ///
     /// # Errors
     /// The database's.
-    pub async fn parked_samples(&self, fields: &[String]) -> Result<Vec<ParkedSample>, Error> {
-        parked::samples(&self.connection, &self.name, fields).await
+    pub async fn parked_samples(&self, fields: &[String], most: i64) -> Result<Vec<ParkedSample>, Error> {
+        parked::samples(&self.connection, &self.name, fields, most).await
     }
 
     /// At most `most` rows of released keys, oldest first.

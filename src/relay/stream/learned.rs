@@ -13,6 +13,17 @@ use crate::relay::stream::outcome::{Timings, TurnOutcome};
 use crate::relay::{Config, OnPoison};
 use crate::source::fetch::Sizes;
 
+/// What the labels that parked keys are made of meant, as sums.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LabelMeanings {
+    /// Over these keys.
+    pub keys: u64,
+    /// Over all values of their enums, with what they were called.
+    pub values: u64,
+    /// Over the values that were called by a key.
+    pub meanings: u64,
+}
+
 /// See the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Learned {
@@ -24,8 +35,8 @@ pub struct Learned {
     pub keys_are_parked: bool,
     /// They were made of the columns that this configuration makes keys of: a sum over those of which that was found out.
     pub keys_fit: Option<u64>,
-    /// A sum over those keys, and one over the values of enums that were called by them.
-    pub label_meanings: Option<(u64, u64)>,
+    /// What the labels that keys are made of meant.
+    pub label_meanings: Option<LabelMeanings>,
     /// The keys do not fit because of labels that were renamed.
     pub relabelled: bool,
     /// The last turn published for longer than a turn may read: rows that are read ahead would be too old.

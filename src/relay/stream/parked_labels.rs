@@ -12,6 +12,7 @@ use crate::message::Field;
 use crate::relay::engine::dead_letter::words;
 use crate::relay::engine::deadline::within;
 use crate::relay::setup::row_key::RowKey;
+use crate::relay::stream::learned::LabelMeanings;
 use crate::relay::stream::outcome::TurnError;
 use crate::relay::stream::turn::Turn;
 use crate::source::enums;
@@ -36,9 +37,17 @@ impl Turn<'_> {
             return Ok(true);
         }
         let values = within(self.engine, enums::read(cursor.transaction(), &types)).await?;
+        let called = values.iter().map(|value| element(&format!("{} {}", value.oid, value.label)));
+        let called = called.fold(0, u64::wrapping_add);
+        let known = self.learned.label_meanings.filter(|known| known.keys == sum);
+        if known.is_some_and(|known| known.values == called) {
+            return Ok(true);
+        }
         let values: HashMap<(u32, &str), u32> =
             values.iter().map(|value| ((value.of, value.label.as_str()), value.oid)).collect();
-        let samples = within(self.engine, cursor.parked_samples(&words(&wanted))).await?;
+        // Of all keys: a rename concerns some.
+        let all = i64::try_from(self.parked.keys.len()).unwrap_or(i64::MAX);
+        let samples = within(self.engine, cursor.parked_samples(&words(&wanted), all)).await?;
         let mut meanings = 0_u64;
         for sample in samples.iter().filter(|sample| sample.is_complete == Some(true)) {
             for (of, value) in of.iter().zip(&sample.values) {
@@ -51,11 +60,10 @@ impl Turn<'_> {
                 }
             }
         }
-        let known = self.learned.label_meanings.filter(|(keys, _)| *keys == sum);
-        if known.is_some_and(|(_, known)| known != meanings) {
+        if known.is_some_and(|known| known.meanings != meanings) {
             return Ok(false);
         }
-        self.learned.label_meanings = Some((sum, meanings));
+        self.learned.label_meanings = Some(LabelMeanings { keys: sum, values: called, meanings });
         Ok(true)
     }
 }

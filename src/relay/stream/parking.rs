@@ -21,6 +21,9 @@ use crate::relay::stream::turn::Turn;
 use crate::relay::stream::withheld::Parked;
 use crate::sink::{Class, Failure, Published};
 
+/// So many keys tell of what all of them were made.
+const SAMPLED: i64 = 100;
+
 impl Turn<'_> {
     /// Finds out, once for the keys that are parked, whether they were made of what this configuration makes keys of: another column
     /// has other texts, and rows of the parked keys would pass under those. So would they under other labels, which is asked each
@@ -43,7 +46,7 @@ impl Turn<'_> {
         }
         self.learned.keys_fit = None;
         let wanted: Vec<Field> = key.numbers().iter().map(|&number| ready.fields[number].clone()).collect();
-        let samples = within(self.engine, cursor.parked_samples(&words(&wanted))).await?;
+        let samples = within(self.engine, cursor.parked_samples(&words(&wanted), SAMPLED)).await?;
         for sample in &samples {
             if !self.made_as_now(key, sample).await? {
                 return Ok(());

@@ -116,7 +116,7 @@ pub async fn inspect(session: &Session, config: &Pending) -> Result<Option<Pendi
         row_security: row.try_get(7)?,
         may_claim: row.try_get::<_, Option<bool>>(8)?.unwrap_or(false),
         has_children: row.try_get(9)?,
-        columns: columns(session, oid).await?,
+        columns: columns(session, oid, config).await?,
         casts: cast::read(session, oid).await?,
         ..PendingTable::default()
     };
@@ -141,11 +141,12 @@ pub async fn inspect(session: &Session, config: &Pending) -> Result<Option<Pendi
     Ok(Some(table))
 }
 
-/// The columns of the table of this oid; none when it is gone.
+/// The columns of the table of this oid; none when it is gone. Of those of the key and of the mark, whether they may be NULL is asked of
+/// all its family.
 ///
 /// # Errors
 /// The database's.
-pub(super) async fn columns(session: &Session, oid: u32) -> Result<Vec<Column>, Error> {
+pub(super) async fn columns(session: &Session, oid: u32, config: &Pending) -> Result<Vec<Column>, Error> {
     let column = |row: &tokio_postgres::Row| {
         let (labels, versions): (Vec<String>, Vec<String>) = (row.try_get(7)?, row.try_get(8)?);
         let of_enum: Option<u32> = row.try_get(6)?;
@@ -159,6 +160,7 @@ pub(super) async fn columns(session: &Session, oid: u32) -> Result<Vec<Column>, 
             of_enum: of_enum.map(|oid| Enum { oid, labels: labels.into_iter().zip(versions).collect() }),
         })
     };
-    let rows = session.query(include_str!("../sql/pending_columns.sql"), &[&oid]).await?;
+    let named: Vec<&String> = config.key.iter().chain(&config.sent).collect();
+    let rows = session.query(include_str!("../sql/pending_columns.sql"), &[&oid, &named]).await?;
     Ok(rows.iter().map(column).collect::<Result<_, tokio_postgres::Error>>()?)
 }

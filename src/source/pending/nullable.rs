@@ -24,7 +24,7 @@ impl Due {
     /// # Errors
     /// The database's.
     pub async fn has_same_columns(&self, session: &Session) -> Result<bool, Error> {
-        let columns = catalogue::columns(session, self.oid).await?;
+        let columns = catalogue::columns(session, self.oid, &self.config).await?;
         Ok(of(&columns, &self.config) == self.nullable
             && labels::of(&columns, &self.config) == self.labels
             && Naming::of(&columns, &self.config) == self.naming)

@@ -1,4 +1,4 @@
--- $1 the table's oid. A column cannot be NULL if it cannot in any relation of its family: tables that inherit may drop the NOT NULL of
+-- $1 the table's oid, $2 the columns of which that is asked. A column cannot be NULL if it cannot in any relation of its family: tables that inherit may drop the NOT NULL of
 -- their parent, and from PostgreSQL 18 on a NOT NULL may be NOT VALID: older rows may hold NULL then.
 WITH RECURSIVE family AS (
     SELECT $1::oid AS member
@@ -10,11 +10,13 @@ WITH RECURSIVE family AS (
 SELECT a.attname::text,
        pg_catalog.format_type(a.atttypid, a.atttypmod),
        pg_catalog.format_type(b.oid, NULL),
-       NOT EXISTS (SELECT FROM family AS f
+       CASE WHEN a.attname <> ALL ($2::text[]) THEN a.attnotnull ELSE NOT EXISTS (
+                   SELECT FROM family AS f
                    JOIN pg_catalog.pg_attribute AS d ON d.attrelid = f.member AND d.attname = a.attname AND NOT d.attisdropped
                    WHERE NOT d.attnotnull OR EXISTS (
                        SELECT FROM pg_catalog.pg_constraint AS n
-                       WHERE n.conrelid = d.attrelid AND n.contype = 'n' AND NOT n.convalidated AND d.attnum = ANY (n.conkey))),
+                       WHERE n.conrelid = d.attrelid AND n.contype = 'n' AND NOT n.convalidated AND d.attnum = ANY (n.conkey)))
+       END,
        a.atttypid >= 16384,
        -- Its text is what its output function makes, unless a cast is created.
        b.oid >= 16384 AND (b.typtype IN ('e', 'c', 'r', 'm') OR b.typcategory = 'A' AND b.typelem <> 0)

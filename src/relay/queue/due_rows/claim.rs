@@ -8,6 +8,7 @@ use tokio_postgres::types::ToSql;
 
 use super::PendingWork;
 use super::job::PendingJob;
+use super::names;
 use super::poll::{PendingPoll, taking};
 use super::prepare::PreparedPending;
 use crate::batch::Batch;
@@ -75,6 +76,9 @@ pub(super) async fn put_off(
     let claiming = PendingClaimBuilder { engine, prepared, poll, probes: false, unmarkable: None, token };
     claiming.lapse(&cursor).await?;
     let rows = within(engine, claiming.first(&cursor, &[], source::pending::Taking::MarkLater, 1)).await?;
+    if !within(engine, names::hold_for_claim(&prepared.due, &cursor)).await? {
+        return within(engine, cursor.release()).await;
+    }
     within(engine, cursor.claimed(&engine.replica, true)).await?;
     let waiting = async {
         // The claim has given its own back.

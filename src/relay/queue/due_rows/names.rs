@@ -21,7 +21,7 @@ use crate::source::pending::{Due, Names, Renamed};
 const BUSY: Duration = Duration::from_millis(50);
 
 /// Whether rows may be claimed by the labels that were read: not while marks or claims have labels that values had before. The
-/// cursor remembers them then; one that is not there yet has no marks.
+/// cursor remembers them then. Of marks under a cursor whose row was deleted by hand nothing is known.
 pub(super) async fn remembered(
     engine: &Engine,
     session: &Session,

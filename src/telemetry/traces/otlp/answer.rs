@@ -9,7 +9,7 @@ use reqwest::header::{HeaderMap, RETRY_AFTER};
 use reqwest::{Response, StatusCode};
 
 use crate::retry_after::retry_after;
-use crate::visible::{bounded, visible};
+use crate::visible;
 
 /// How long the collector may take for a request.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(3);
@@ -90,7 +90,7 @@ fn partly(answer: &ExportTraceServiceResponse) -> Taken {
     if rejected == 0 {
         return Taken::default();
     }
-    let words = visible(&bounded(partial.error_message.trim(), WORDS));
+    let words = visible::words(partial.error_message.trim(), WORDS);
     let words = if words.is_empty() { words } else { format!(": {words}") };
     Taken { rejected, why: Some(format!("it rejects {rejected} of them{words}")) }
 }
@@ -151,6 +151,8 @@ mod tests {
         assert_eq!(said(-1, "?"), (0, None));
         assert_eq!(said(2, ""), (2, Some("it rejects 2 of them".to_owned())));
         assert_eq!(said(1, " no\u{202e}name \n"), (1, Some("it rejects 1 of them: no\\u{202e}name".to_owned())));
-        assert!(said(1, &"x".repeat(10_000)).1.expect("said").len() < WORDS + 50);
+        for long in ["x".repeat(10_000), "\u{202e}".repeat(300)] {
+            assert!(said(1, &long).1.expect("said").len() < WORDS + 50);
+        }
     }
 }
