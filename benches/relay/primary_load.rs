@@ -33,20 +33,21 @@ struct Alone {
     transactions_per_second: f64,
 }
 
+const THREE_REPLICAS: Watched = Watched {
+    table: LIVE,
+    seconds: 0,
+    per_second: PER_SECOND,
+    replicas: REPLICAS,
+    window: "1ms",
+    lines: "",
+    sections: "",
+};
+
 /// Measures and tells.
 pub async fn measure(stage: &Stage, options: &Options, report: &mut Report) -> anyhow::Result<()> {
     let (mut alone, mut three, mut relaxed) = (Vec::new(), Vec::new(), Vec::new());
     let mut statements = Vec::new();
-    let seconds = options.seconds;
-    let three_replicas = Watched {
-        table: LIVE,
-        seconds,
-        per_second: PER_SECOND,
-        replicas: REPLICAS,
-        window: "1ms",
-        lines: "",
-        sections: "",
-    };
+    let three_replicas = Watched { seconds: options.seconds, ..THREE_REPLICAS };
     for round in 1..=options.watches {
         options.say(&format!("load on the primary, {round}/{}", options.watches));
         alone.push(writers_alone(stage, options.seconds).await?);

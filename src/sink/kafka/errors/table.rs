@@ -68,7 +68,8 @@ pub(super) const TABLE: &[Meaning] = &[
     Meaning {
         class: Halt,
         phase: Unsent,
-        hint: "Check the security.*, sasl.* and ssl.* properties under [kafka.properties].",
+        hint: "Check how [kafka] logs in: sasl_password_file, [kafka.oauth2], [kafka.aws_iam], and the security.*, sasl.* and ssl.* \
+               properties under [kafka.properties].",
         codes: &[
             Authentication,
             SaslAuthenticationFailed,

@@ -73,7 +73,7 @@ pub(super) fn unreadable(path: &Path, key: &str, why: &str) -> Failure {
 /// The row cannot be written by its schema.
 pub(super) fn mismatch(subject: &str, id: u32, misfit: &Misfit) -> Failure {
     let message = format!("The row does not fit the schema of subject {subject} (id {id}): {misfit}");
-    let hint = "Correct the row, or register a schema that it fits: the row is tried with the latest one again. `unknown = \"ignore\"` leaves \
-                out what the schema does not have";
+    let hint = "Correct the row, or give the relay a schema that it fits: with version = \"latest\" register one; else change schema_file or \
+                version, and restart. `unknown = \"ignore\"` leaves out what the schema does not have";
     Failure::of(Class::Poison, MISMATCH, message, hint).about(Subject::Message)
 }

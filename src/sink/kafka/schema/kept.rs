@@ -57,7 +57,7 @@ impl Kept {
         match state.given.as_ref().filter(|held| ***held == given) {
             Some(held) => Arc::clone(held),
             None => {
-                let (id, version) = (given.id, given.version.map(i64::from).unwrap_or_default());
+                let (id, version) = (given.id, given.version.map(i64::from));
                 let subject = &self.question.subject;
                 tracing::info!(subject, id, version, "schema taken from the registry");
                 Arc::clone(state.given.insert(Arc::new(given)))

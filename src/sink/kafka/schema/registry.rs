@@ -120,7 +120,10 @@ impl Registry {
         match asked {
             Ok(Compatibility { is_compatible: true, .. }) => Ok(()),
             Ok(Compatibility { messages, .. }) => {
-                Err(failure::rejected(&question.subject, &format!("it is not compatible. {}", messages.join("; "))))
+                // Some registries say so, and no more.
+                let why =
+                    if messages.is_empty() { "the registry gives no reason".to_owned() } else { messages.join("; ") };
+                Err(failure::rejected(&question.subject, &format!("it is not compatible: {why}")))
             }
             Err(failure) if failure::is_missing(&failure) => Ok(()),
             Err(failure) => Err(failure),
