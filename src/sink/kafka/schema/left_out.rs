@@ -6,7 +6,7 @@ use super::{SchemaFacts, SchemaFormat};
 use crate::sink::{Class, Failure};
 
 #[derive(Debug, Default)]
-pub(in crate::sink::kafka) struct Registries;
+pub(in crate::sink::kafka) struct Registries {}
 
 #[derive(Debug)]
 pub(in crate::sink::kafka) enum Unencoded {
