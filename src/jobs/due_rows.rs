@@ -22,7 +22,7 @@ pub use withdraw::Withdrawal;
 
 const EXPIRE: &str = include_str!("sql/due_rows_expire.sql");
 
-/// Claims of rows that have gone or are no longer due: nobody takes them up again.
+/// Claims of rows that have gone or are no longer due: no replica takes them up again.
 const PRUNE: &str = include_str!("sql/due_rows_prune.sql");
 
 /// The lanes of claims that have run out before their rows were recorded as sent.
@@ -72,7 +72,7 @@ impl LockedCursor {
         Ok(())
     }
 
-    /// Forgets claims of rows that nobody takes up any more, unless they are marked: then the claim is all that knows of them.
+    /// Forgets claims of rows that no replica takes up any more, unless they are marked: then only the claim knows of them.
     ///
     /// # Errors
     /// The database's.
@@ -117,7 +117,7 @@ impl Settlement {
         self.execute(WAIT, &[&row.relay, &row.key, &row.token, &attempts, &seconds, &error]).await
     }
 
-    /// The row was sent or not, nobody knows, and it is not sent again.
+    /// Whether the row was sent is unknown, and it is not sent again.
     ///
     /// # Errors
     /// The database's.

@@ -26,7 +26,7 @@ const ROLE: &str = "RESET SESSION AUTHORIZATION; RESET ROLE";
 const OPEN: &str = "SAVEPOINT outbox_relay_piece";
 const UNDO: &str = "ROLLBACK TO SAVEPOINT outbox_relay_piece";
 /// Has deferred constraints judge the piece while it can still be undone, and then leaves them as they were: at the commit
-/// nobody could say whose row they refuse.
+/// it could not be told whose row they refuse.
 const CLOSE: &str = "SAVEPOINT outbox_relay_constraints; SET CONSTRAINTS ALL IMMEDIATE; \
                      ROLLBACK TO SAVEPOINT outbox_relay_constraints; RELEASE SAVEPOINT outbox_relay_piece";
 

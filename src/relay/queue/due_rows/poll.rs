@@ -26,7 +26,7 @@ pub(super) struct PendingPoll {
     pub(super) at: Instant,
     /// Rows that are marked and were provably not sent may be retried.
     pub(super) waits: bool,
-    /// Somebody's claim has run out while he was sending.
+    /// A replica's claim has run out while it was sending.
     pub(super) expired: bool,
     /// Dead letters are to be sent again.
     pub(super) redrive: bool,

@@ -9,7 +9,7 @@ pub(in super::super) enum Recorded {
     Done,
     /// What marks the job as done has no effect: it is recorded as failed.
     Ineffective,
-    /// Not yet: somebody has locked its row.
+    /// Not yet: another transaction has locked its row.
     NotYet,
     /// Another replica has the claim, or the outcome was recorded before.
     Taken {
@@ -46,7 +46,7 @@ pub(in super::super) struct Poll<D> {
     pub(in super::super) due: bool,
     /// In how long there is something to do; none when that is not known.
     pub(in super::super) next_in: Option<Duration>,
-    /// Something is on its way, whoever has it.
+    /// Something is on its way, here or in another replica.
     pub(in super::super) under_way: bool,
     /// What the claim must know.
     pub(in super::super) detail: D,
